@@ -220,18 +220,18 @@ def shown(causes: Iterable[Cause]) -> str:
     return "; ".join(sorted(" & ".join(f"{column}={value}" for column, value in sorted(one)) for one in causes)) or "-"
 
 
-def relation(case: Case, found: Found) -> str:
+def relation(slices: list[Cause], causes: Causes) -> str:
     """How the first slice differs from the label."""
-    if not found.slices:
+    if not slices:
         return "nothing is found"
-    first = found.slices[0]
-    if first in case.causes:
+    first = slices[0]
+    if first in causes:
         return "equal"
-    if any(first < one for one in case.causes):
+    if any(first < one for one in causes):
         return "a part of the label's conditions"
-    if any(first > one for one in case.causes):
+    if any(first > one for one in causes):
         return "the label and more conditions"
-    if any(first & one for one in case.causes):
+    if any(first & one for one in causes):
         return "some conditions in common"
     return "no condition in common"
 
@@ -255,7 +255,7 @@ def report(cases: list[Case], results: dict[str, Found], others: dict[str, list[
         print(f"| {name} | {' | '.join(f'{share:.1%}' for share in within)} |")
     print("\n| the first slice of slowpath-fleet against the label | cases |")
     print("|---|---|")
-    kinds = [relation(case, results[case.name]) for case in cases]
+    kinds = [relation(results[case.name].slices, case.causes) for case in cases]
     for kind in sorted(set(kinds), key=lambda kind: -kinds.count(kind)):
         print(f"| {kind} | {kinds.count(kind)} |")
     if whole:

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import zipfile
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from slowpath_fleet import Fleet, cli
+from slowpath_fleet.sources import parquet
+from slowpath_fleet.sources.raw_table import gathered
 
 EVIL = [
     "<script>alert(1)</script>",
@@ -186,12 +189,21 @@ def test_a_parquet_file_that_is_none_is_refused(tmp_path: Path, capsys: pytest.C
     assert "cannot ingest" in capsys.readouterr().err
 
 
+def write_packed(path: Path, *parts: bytes) -> None:
+    """Packed as the name's ending says."""
+    with pa.output_stream(path, compression={".gz": "gzip", ".zst": "zstd"}[path.suffix]) as file:
+        for part in parts:
+            file.write(part)
+
+
 def test_bombs_are_read_in_bounded_memory(tmp_path: Path) -> None:
-    # One line of 100 MB in 100 KB of gzip, and two million equal rows in some KB of Parquet.
-    with gzip.open(tmp_path / "line.csv.gz", "wb", compresslevel=9) as file:
-        file.write(b"time,user,metric,value\n")
-        for _ in range(100):
-            file.write(b"1" * 1_000_000)
+    # One line of 100 MB in 100 KB of gzip or zstd, and two million equal rows in some KB of Parquet.
+    long = 100 * (b"1" * 1_000_000,)
+    write_packed(tmp_path / "line.csv.gz", b"time,user,metric,value\n", *long)
+    write_packed(tmp_path / "line.csv.zst", b"time,user,metric,value\n", *long)
+    write_packed(tmp_path / "line.jsonl.gz", b'{"time": "2026-03-01", "metric": "m", "value": "', *long, b'"}')
+    # Values that take thirty times their text in memory.
+    write_packed(tmp_path / "values.json.gz", b'{"histograms": [', *(100 * (b"{}," * 300_000,)), b"{}]}")
     n = 1_000_000
     one = pa.table(
         {
@@ -205,15 +217,16 @@ def test_bombs_are_read_in_bounded_memory(tmp_path: Path) -> None:
     assert (tmp_path / "rows.parquet").stat().st_size < 1_000_000
     code = (
         "import re, sys; from slowpath_fleet import cli; "
-        "codes = [cli.main(['ingest', name, '-o', sys.argv[3], '--quiet']) for name in sys.argv[1:3]]; "
+        "codes = [cli.main(['ingest', name, '-o', sys.argv[1], '--quiet']) for name in sys.argv[2:]]; "
         # Of this process image alone: ru_maxrss survives exec, and with it the size of pytest.
         "print(codes, re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])"
     )
-    files = [str(tmp_path / name) for name in ("line.csv.gz", "rows.parquet", "s")]
+    names = ("s", "line.csv.gz", "line.csv.zst", "line.jsonl.gz", "values.json.gz", "rows.parquet")
+    files = [str(tmp_path / name) for name in names]
     words = [sys.executable, "-c", code, *files]
     done = subprocess.run(words, capture_output=True, text=True, check=True, env={"SLOWPATH_FLEET_MEMORY": "600MB"})
     codes, peak = re.findall(r"(\[.*\]) (\d+)$", done.stdout.strip())[0]
-    assert codes == "[2, 0]" and int(peak) < 1_300_000, done.stdout + done.stderr
+    assert codes == "[2, 2, 2, 2, 0]" and int(peak) < 1_300_000, done.stdout + done.stderr
 
 
 HISTOGRAM = '{"name": "m", "time": "2026-03-01", "buckets": [{"low": 1, "high": 2, "count": %s}]}'
@@ -260,6 +273,90 @@ def test_data_that_no_reader_expects_are_set_aside_or_refused(
     assert "Traceback" not in captured.err
     document = json.loads(captured.out)
     assert code == 0 or "cannot ingest" in document["error"]["message"]
+
+
+def lines_of(documents: list[dict[str, object]]) -> str:
+    return "\n".join(map(json.dumps, documents))
+
+
+BUCKETS = [{"low": 1, "high": 2, "count": 1}] * 2000
+SMALL: dict[str, object] = {"name": "m", "time": "2026-03-01", "buckets": BUCKETS[:1]}
+POINTS = [{"asDouble": 1.0, "timeUnixNano": "1772323200000000000"}] * 2000
+LONG = "x" * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "documents", "said"),
+    [
+        ("a.jsonl", [SMALL, {"name": LONG, "buckets": BUCKETS}], "take more than 512 MiB"),
+        ("a.jsonl", [SMALL, SMALL | {f"k{n}": n for n in range(6000)}], "more than 5,120 col"),
+        ("a.jsonl", [SMALL | {f"k{n}": n} for n in range(6000)], "more than 5,120 col"),
+        (
+            "a.jsonl",
+            [{"resourceMetrics": [{"scopeMetrics": [{"metrics": [{"name": LONG, "gauge": {"dataPoints": POINTS}}]}]}]}],
+            "take more than 512 MiB",
+        ),
+        (
+            "a.json",
+            [
+                {
+                    "schema": "slowpath-launch/1",
+                    "units": {},
+                    "arms": [{"name": "a", "command": [LONG], "launches": [{"measures": {"m": 1}}] * 2000}],
+                }
+            ],
+            "take more than 512 MiB",
+        ),
+    ],
+    ids=["long-name", "keys-of-one", "keys-of-many", "long-metric", "long-command"],
+)
+def test_a_small_file_that_says_the_same_of_every_row_does_not_become_a_large_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, documents: list[dict[str, object]], said: str
+) -> None:
+    (tmp_path / name).write_text(lines_of(documents))
+    assert cli.main(["ingest", str(tmp_path / name), "-o", str(tmp_path / "s")]) == 2
+    err = capsys.readouterr().err
+    assert said in err and "Traceback" not in err
+
+
+def test_columns_of_records_line_up_whichever_record_has_them(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"a": 1}, {"b": "x"}, {}, {"a": 2, "c": 3.5}, {"b": "y"}]
+    assert gathered(tmp_path, rows) == {
+        "a": [1, None, None, 2, None],
+        "b": [None, "x", None, None, "y"],
+        "c": [None, None, None, 3.5, None],
+    }
+
+
+def test_a_manifest_without_end_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "r").mkdir()
+    with (tmp_path / "r" / "manifest.json").open("wb") as file:
+        file.truncate(257 << 20)
+    for words in (["ingest", str(tmp_path / "r"), "-o", str(tmp_path / "s")], ["query", str(tmp_path / "r")]):
+        assert cli.main(words) == 2
+        assert "larger than 256 MiB" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("limit", ["MOST_ROWS", "LARGEST_ROW_GROUP"])
+def test_a_parquet_file_that_declares_more_than_can_be_meant_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], limit: str
+) -> None:
+    table = pa.table({"time": [1772323200] * 9, "metric": ["m"] * 9, "value": [1.0] * 9})
+    pq.write_table(table, tmp_path / "a.parquet")
+    monkeypatch.setattr(parquet, limit, 8)
+    assert cli.main(["ingest", str(tmp_path / "a.parquet"), "-o", str(tmp_path / "s")]) == 2
+    assert "split it" in (err := capsys.readouterr().err) or "smaller row groups" in err
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.csv", "a.jsonl", "a.parquet"])
+def test_a_zip_archive_is_no_field_data_whatever_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.csv", b"0" * 10_000_000)
+    code = cli.main(["ingest", str(tmp_path / name), "-o", str(tmp_path / "s"), "--json"])
+    captured = capsys.readouterr()
+    assert code == 2 and "cannot ingest" in captured.out and "Traceback" not in captured.err
 
 
 def test_a_damaged_store_is_what_this_machine_cannot_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

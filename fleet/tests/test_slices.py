@@ -10,10 +10,10 @@ import pytest
 from slowpath_fleet import cli
 from slowpath_fleet.histogram import Floats
 from slowpath_fleet.recipe import CONDITIONS, recipe
-from slowpath_fleet.slices.cube import Counts, Cube, totals
-from slowpath_fleet.slices.decomposition import adjusted, parts, tested
+from slowpath_fleet.slices.cube import Counts, Cube, Where, totals
+from slowpath_fleet.slices.decomposition import adjusted, design_effect, likelihood_ratio, parts, tested
 from slowpath_fleet.slices.listing import reversals
-from slowpath_fleet.slices.search import DISCOVERY, HELD_OUT, Picked, confirmed, supported
+from slowpath_fleet.slices.search import DISCOVERY, HELD_OUT, Picked, confirmed, description_lengths, search, supported
 from slowpath_fleet.store import Store
 
 ROOT = Path(__file__).parents[2]
@@ -69,6 +69,57 @@ def test_without_any_difference_slices_are_found_no_more_often_than_the_rate_all
         false += bool((adjusted(p) <= 0.05).any())
     # All are false here, so the rate is that of any discovery: 5 %, and two standard errors of 60 tries.
     assert false / tries <= 0.05 + 2 * 0.028
+
+
+def planted(random: np.random.Generator, where: Where, usual: float, slow: float) -> Cube:
+    """Launches of users who launch once, in three columns of 5, 2 and 2 values; the first value of the others is that
+    of nearly all. Slow ones have a rate of their own in a slice of the other side."""
+    n = 40_000
+    shares = ([0.2] * 5, [0.8, 0.2], [0.96, 0.04])
+    codes = np.stack([random.choice(len(one), n, p=one) for one in shares], axis=1)
+    side, group = random.integers(0, 2, n), random.integers(0, 64, n)
+    hit = (side == 1) & np.all([codes[:, column] == value for column, value in where], axis=0)
+    above = (random.random(n) < np.where(hit, slow, usual)).astype(np.float64)
+    names = [[str(value) for value in range(len(one))] for one in shares]
+    return Cube(["a", "b", "c"], names, codes, side, group, np.ones(n), above)
+
+
+@pytest.mark.parametrize(
+    ("where", "usual", "slow"),
+    [
+        (((0, 1), (1, 0)), 0.002, 0.3),
+        (((0, 1), (1, 1)), 0.05, 0.4),
+        (((0, 1), (1, 0), (2, 0)), 0.002, 0.8),
+        (((0, 1),), 0.002, 0.3),
+        (((0, 1),), 0.05, 0.2),
+        (((1, 1),), 0.01, 0.03),
+    ],
+)
+def test_a_slice_has_the_conditions_that_it_was_made_with_and_no_others(
+    where: Where, usual: float, slow: float
+) -> None:
+    random = np.random.default_rng(16)
+    found = [search(planted(random, where, usual, slow), 3, 0.05).picked[0].where for _ in range(10)]
+    # One of ten may have a condition too many or too few by chance.
+    assert sum(one == where for one in found) >= 9, found
+
+
+def test_the_likelihood_ratio_of_two_shares_is_that_of_their_counts() -> None:
+    k, n = np.array([[10.0, 0.0], [3.0, 30.0], [0.0, 0.0]]), np.array([[10.0, 10.0], [10.0, 100.0], [5.0, 0.0]])
+    assert likelihood_ratio(k, n) == pytest.approx([20 * np.log(2), 0, 0])
+
+
+@pytest.mark.parametrize("repeats", [1, 6])
+def test_users_who_repeat_themselves_count_once_in_the_design_effect(repeats: int) -> None:
+    random = np.random.default_rng(17)
+    users = random.poisson(200, (40, 2, 64)).astype(float)
+    slices = Counts(repeats * users, repeats * random.binomial(users.astype(int), 0.1).astype(float))
+    total = Counts(slices.launches.sum(0, keepdims=True), slices.above.sum(0, keepdims=True))
+    assert design_effect(slices, tested(slices, total).gap_error) == pytest.approx(repeats, rel=0.25)
+
+
+def test_a_description_with_more_conditions_takes_more_to_say() -> None:
+    assert description_lengths([1] * 8 + [2] * 3).tolist() == pytest.approx([np.log(8)] * 8 + [np.log(11)] * 3)
 
 
 def trap(random: np.random.Generator, others: tuple[float, float]) -> Cube:

@@ -1,4 +1,4 @@
-"""Quantiles and tails of the distributions that intervals and p-values refer to.
+"""Quantiles, tails and likelihoods of the distributions that intervals and p-values refer to.
 
 From scipy.special, because importing scipy.stats takes longer than most commands do.
 """
@@ -34,3 +34,8 @@ def chi_squared_above(value: float, freedom: int) -> float:
 def squared_normal(share: Floats) -> Floats:
     """Square of a standard normal below which a share lies."""
     return np.asarray(special.chdtri(1.0, 1 - share))
+
+
+def xlogy(x: Floats, y: Floats) -> Floats:
+    """x ln y, which is 0 where x is 0."""
+    return np.asarray(special.xlogy(x, y))

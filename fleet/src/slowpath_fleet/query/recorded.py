@@ -12,7 +12,8 @@ import duckdb
 
 from .. import embedded
 from ..errors import wrong_usage
-from ..sources.recording import MANIFEST, manifest_text, recognises
+from ..sources.json_text import whole
+from ..sources.recording import MANIFEST, recognises
 from ..sql_text import identifier, literal
 from .tables import TABLES
 from .views import VIEWS
@@ -52,7 +53,7 @@ class Recorded:
 
     def _manifest(self, path: Path) -> dict[str, Any]:
         try:
-            found = json.loads(manifest_text(path))
+            found = json.loads(whole(path / MANIFEST, "record again"))
             if not isinstance(found, dict):
                 raise ValueError("it is no object")
         except (ValueError, RecursionError) as error:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..histogram import Floats
-from ..reference_distributions import t_two_sided
+from ..reference_distributions import t_two_sided, xlogy
 from .cube import Counts
 
 
@@ -94,29 +94,42 @@ def with_equal_mixes(slices: Counts, total: Counts) -> tuple[float, float]:
 
 
 def evidence(slices: Counts, total: Counts) -> Floats:
-    """How clearly slices differ, to rank those that are significant: z of the rate above the threshold, or of the share
-    of launches where mix is the larger part.
+    """How much better two rates above the threshold describe a slice than one for both sides, in nats, to rank those
+    that are significant; of the shares of launches where mix is the larger part.
 
     `t` cannot tell a slow slice from one that merely contains it: the error of a contribution is mostly that of the
-    slice's share of launches, which both have. The rate is diluted in a larger slice and based on less in a smaller.
-    Launches count as independent here (as in a scan statistic, Kulldorff 1997): the design effect is much the same for
-    slices within each other, and its jackknife estimate is too noisy to rank by.
+    slice's share of launches, which both have. Standard errors under "no difference" cannot either where the baseline's
+    rate is small, for then they grow with the difference. The likelihood ratio (Wilks 1938; in scans of many subsets
+    Kulldorff 1997) can: a larger slice dilutes the difference, a smaller one has less of it.
+
+    Launches count as independent here; `design_effect` says how far they are from it.
     """
     launches, above, size = slices.launches.sum(2), slices.above.sum(2), total.launches.sum(2)
     part = parts(launches, above, size, total.above.sum(2))
-    rate = above.sum(1) / np.maximum(launches.sum(1), 1.0)
-    share = launches.sum(1) / np.maximum(size.sum(1), 1.0)
-    rate_error = np.sqrt(rate * (1 - rate) * (1 / np.maximum(launches, 1.0)).sum(1))
-    share_error = np.sqrt(share * (1 - share) * (1 / np.maximum(size, 1.0)).sum(1))
-    moved = launches[:, 1] / np.maximum(size[:, 1], 1.0) - launches[:, 0] / np.maximum(size[:, 0], 1.0)
     by_rate = np.abs(part.within) >= np.abs(part.mix)
-    return np.where(by_rate, in_errors(part.gap, rate_error), in_errors(moved, share_error))
+    return np.where(by_rate, likelihood_ratio(above, launches), likelihood_ratio(launches, size))
 
 
-def in_errors(values: Floats, errors: Floats) -> Floats:
-    """Distance from 0 in standard errors; 0 where there is no error to speak of."""
-    known = errors > 0
-    return np.where(known, np.abs(values) / np.where(known, errors, 1.0), 0.0)
+def likelihood_ratio(k: Floats, n: Floats) -> Floats:
+    """Log likelihood of a share a side (second axis) less that of one share for both; k of n."""
+    of_sides = log_likelihood(k, n).sum(axis=1)
+    return np.asarray(np.maximum(0.0, of_sides - log_likelihood(k.sum(axis=1), n.sum(axis=1))))
+
+
+def log_likelihood(k: Floats, n: Floats) -> Floats:
+    """Of k of n at their own share k / n, without what does not depend on the share."""
+    share = k / np.maximum(n, 1.0)
+    return np.asarray(xlogy(k, share) + xlogy(n - k, 1 - share))
+
+
+def design_effect(slices: Counts, gap_error: Floats) -> float:
+    """How much larger variances of gaps, with these errors, are than those of independent launches (Kish, Survey
+    Sampling 1965, ch. 8): the median over slices, for the jackknife's estimate of one is noisy; at least 1."""
+    launches, above = slices.launches.sum(2), slices.above.sum(2)
+    rate = above / np.maximum(launches, 1.0)
+    independent = (rate * (1 - rate) / np.maximum(launches, 1.0)).sum(axis=1)
+    known = (independent > 0) & (launches > 0).all(axis=1)
+    return max(1.0, float(np.median(gap_error[known] ** 2 / independent[known]))) if known.any() else 1.0
 
 
 def deleted(counts: Floats) -> Floats:

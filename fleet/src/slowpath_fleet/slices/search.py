@@ -23,7 +23,7 @@ from ..printed import SlicesResult, Unavailable, finite, quantity, unit_of
 from ..store import Store
 from . import listing
 from .cube import Counts, Cube, Where, combination, one_slice, people, read_cube, stacked, totals
-from .decomposition import Tested, adjusted, evidence, excess, tested
+from .decomposition import Tested, adjusted, design_effect, evidence, excess, tested
 
 # Assigned, or left out: no conditions of a launch.
 NOT_A_CONDITION = ("experiment", "arm", "robot")
@@ -31,8 +31,6 @@ NOT_A_CONDITION = ("experiment", "arm", "robot")
 FEWEST_LAUNCHES, FEWEST_ABOVE, FEWEST_GROUPS = 200, 30, 40
 # Slices listed at most.
 MOST_LISTED = 20
-# Shorter descriptions are preferred while they explain this share of what the best one does.
-AS_GOOD = 0.95
 # Even groups look for slices, odd ones confirm them.
 DISCOVERY, HELD_OUT = np.arange(0, GROUPS, 2), np.arange(1, GROUPS, 2)
 
@@ -233,22 +231,24 @@ def greedy(
     """The slices that describe the excess, best first: number, and what no slice before it holds. `limit` is the
     largest p that counts as found.
 
-    A slice's parents and children share its launches and are significant with it. The one with the clearest evidence is
-    the best description: in a parent ordinary launches dilute it, a child lacks launches that are slow too. Its
-    launches are taken out and the others judged by what is left, so that contributions add up.
+    A slice's parents and children share its launches and are significant with it. The one with the most evidence for
+    its length is the best description: in a parent ordinary launches dilute it, a child lacks launches that are slow
+    too. Its launches are taken out and the others judged by what is left, so that contributions add up.
     """
     picked: list[tuple[int, Counts]] = []
     free = np.ones(len(cube.side), bool)
     open_ones = [int(one) for one in significant]
+    lengths = description_lengths([len(where) for where in candidates.wheres])
     while open_ones and len(picked) < MOST_LISTED:
         residual = stacked([one_slice(cube, candidates.wheres[one], free) for one in open_ones])
-        result = tested(residual.of_groups(DISCOVERY), total.of_groups(DISCOVERY))
+        half = residual.of_groups(DISCOVERY)
+        result = tested(half, total.of_groups(DISCOVERY))
         alive = (result.p <= limit) & (residual.launches.sum(axis=(1, 2)) >= FEWEST_LAUNCHES)
         if not alive.any():
             break
-        half = residual.of_groups(DISCOVERY)
-        clear = np.where(alive, evidence(half, total.of_groups(DISCOVERY)), -1.0)
-        best = best_of(clear, result.whole.contribution, [len(candidates.wheres[one]) for one in open_ones])
+        repeats = design_effect(half.pick(np.flatnonzero(alive)), result.gap_error[alive])
+        clear = evidence(half, total.of_groups(DISCOVERY)) / repeats - lengths[open_ones]
+        best = int(np.argmax(np.where(alive, clear, -np.inf)))
         number = open_ones[best]
         picked.append((number, residual.pick(np.asarray([best]))))
         free &= ~cube.inside(candidates.wheres[number])
@@ -256,12 +256,13 @@ def greedy(
     return picked
 
 
-def best_of(clear: Floats, contribution: Floats, sizes: list[int]) -> int:
-    """Clearest evidence; a shorter description that is nearly as clear and explains nearly as much goes before it."""
-    top = int(np.argmax(clear))
-    size, explained = np.asarray(sizes), np.abs(contribution)
-    same = (clear >= AS_GOOD * clear[top]) & (explained >= AS_GOOD * explained[top])
-    return int(np.lexsort((-clear, np.where(same, size, 99)))[0])
+def description_lengths(sizes: list[int]) -> Floats:
+    """What naming each candidate takes, in nats: ln of how many have as many conditions or fewer (two-part code with
+    any number of conditions as likely as another: Rissanen, Automatica 1978).
+
+    There are more combinations of many conditions, so the best of them is better by chance.
+    """
+    return np.asarray(np.log(np.cumsum(np.bincount(sizes))[sizes]), np.float64)
 
 
 def confirmed(picked: list[Picked], total: Counts, fdr: float) -> list[bool]:

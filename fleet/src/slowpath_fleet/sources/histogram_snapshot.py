@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from ..errors import wrong_usage
-from .json_text import LARGEST_DOCUMENT, beginning, first_record, is_json, opened, parsing
+from .json_text import beginning, first_record, is_json, parsing, whole
 from .raw_table import FAULT, WEIGHT, RawTable, SourceKind, from_records
 
 # Launches of a bucket: beyond it a double does not hold them exactly, and no bucket has so many.
@@ -40,13 +40,10 @@ def recognises(path: Path) -> bool:
 
 def load(con: duckdb.DuckDBPyConnection, path: Path) -> RawTable:
     """Objects that are no histograms are kept with a fault."""
-    with parsing(path), opened(path) as file:
-        text = file.read(LARGEST_DOCUMENT + 1)
-    if len(text) > LARGEST_DOCUMENT:
-        raise wrong_usage("cannot ingest", str(path), "the snapshot is larger than 256 MiB", "split it by day")
+    text = whole(path, "split it by day")
     with parsing(path):
-        rows = [row for one in histograms(text) for row in records(one, path.stat().st_mtime)]
-    return from_records(con, "snapshot_rows", rows)
+        rows = (row for one in histograms(text) for row in records(one, path.stat().st_mtime))
+        return from_records(con, "snapshot_rows", path, rows)
 
 
 def histograms(text: bytes) -> list[Any]:
@@ -69,16 +66,17 @@ def parsed(line: bytes) -> Any:
         return None
 
 
-def records(one: Any, at: float) -> list[dict[str, Any]]:
+def records(one: Any, at: float) -> Iterator[dict[str, Any]]:
     """Rows of one histogram; `at`, in s since 1970, is the time of those that name none."""
     if not isinstance(one, dict) or not isinstance(one.get("buckets"), list):
-        return [{"value": None, FAULT: "not_a_histogram"}]
+        yield {"value": None, FAULT: "not_a_histogram"}
+        return
     base = {
         key: value for key, value in one.items() if isinstance(value, str | int | float) and key.lower() not in NOT_KEPT
     }
     base["metric"] = str(one.get("metric", one.get("name", "")))
     base.setdefault("time", at)
-    return [base | bucket_row(bucket) for bucket in one["buckets"]]
+    yield from (base | bucket_row(bucket) for bucket in one["buckets"])
 
 
 def bucket_row(bucket: Any) -> dict[str, Any]:

@@ -16,8 +16,10 @@ from ..errors import wrong_usage
 # Characters looked at. A `launch --json` names its schema in its first line.
 LOOK = 64 << 10
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
-# A document that is read as a whole may have so many bytes.
+# A document that is read as a whole may have so many bytes, and so many values and lines: some bytes of text become a
+# hundred in memory.
 LARGEST_DOCUMENT = 256 << 20
+MOST_VALUES = 1 << 24
 
 
 def is_json(path: Path) -> bool:
@@ -54,6 +56,18 @@ def parsing(path: Path) -> Iterator[None]:
         raise wrong_usage("cannot ingest", str(path), why, "copy or write it again") from error
     except RecursionError as error:
         raise wrong_usage("cannot ingest", str(path), "it is nested too deeply", "write flat records") from error
+
+
+def whole(path: Path, remedy: str) -> bytes:
+    """A document, where it is one that can be parsed in bounded memory."""
+    with parsing(path), opened(path) as file:
+        text = file.read(LARGEST_DOCUMENT + 1)
+    if len(text) > LARGEST_DOCUMENT:
+        raise wrong_usage("cannot ingest", str(path), f"it is larger than {LARGEST_DOCUMENT >> 20} MiB", remedy)
+    # Whatever is nested or listed has one of these; those inside of strings count too.
+    if sum(text.count(one) for one in (b",", b"[", b"{", b"\n", b"\r")) > MOST_VALUES:
+        raise wrong_usage("cannot ingest", str(path), f"it has more than {MOST_VALUES:,} values", remedy)
+    return text
 
 
 def beginning(path: Path) -> str:

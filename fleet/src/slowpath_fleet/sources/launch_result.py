@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from ..errors import wrong_usage
-from .json_text import LARGEST_DOCUMENT, beginning, is_json, opened, parsing
+from .json_text import beginning, is_json, whole
 from .raw_table import RawTable, SourceKind, from_records
 
 SCHEMA = "slowpath-launch/"
@@ -25,37 +26,32 @@ def recognises(path: Path) -> bool:
 
 def load(con: duckdb.DuckDBPyConnection, path: Path) -> RawTable:
     """Launches of one block stand for one user: they shared the moment. The time is that of the file."""
-    with parsing(path), opened(path) as file:
-        text = file.read(LARGEST_DOCUMENT + 1)
-    if len(text) > LARGEST_DOCUMENT:
-        raise wrong_usage("cannot ingest", str(path), "the result is larger than 256 MiB", "give fewer launches a file")
+    text = whole(path, "give fewer launches a file")
     name = hashlib.sha256(text).hexdigest()[:12]
     try:
-        return from_records(con, "launch_rows", records(json.loads(text), name, path.stat().st_mtime))
+        return from_records(con, "launch_rows", path, records(json.loads(text), name, path.stat().st_mtime))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         why = f"it is no whole result of `launch --json` ({type(error).__name__}: {error})"
         raise wrong_usage("cannot ingest", str(path), why, "make it anew") from error
 
 
-def records(document: dict[str, Any], name: str, at: float) -> list[dict[str, Any]]:
+def records(document: dict[str, Any], name: str, at: float) -> Iterator[dict[str, Any]]:
     """Rows of a result; `name` tells its blocks from those of other results, `at` is in s since 1970."""
     units = document["units"]
-    return [
-        {
-            "time": at,
-            "user": f"{name}/{block}",
-            "arm": arm["name"],
-            "experiment": f"launch-{name}",
-            "command": " ".join(arm["command"]),
-            "metric": RENAMED.get(metric, metric),
-            "value": value,
-            "unit": units.get(metric, "count"),
-        }
-        for arm in document["arms"]
-        for block, launch in enumerate(arm["launches"])
-        if launch is not None
-        for metric, value in launch["measures"].items()
-    ]
+    for arm in document["arms"]:
+        command = " ".join(arm["command"])
+        for block, launch in enumerate(arm["launches"]):
+            for metric, value in (launch["measures"] if launch is not None else {}).items():
+                yield {
+                    "time": at,
+                    "user": f"{name}/{block}",
+                    "arm": arm["name"],
+                    "experiment": f"launch-{name}",
+                    "command": command,
+                    "metric": RENAMED.get(metric, metric),
+                    "value": value,
+                    "unit": units.get(metric, "count"),
+                }
 
 
 LAUNCH_RESULT = SourceKind("launch", recognises, load)

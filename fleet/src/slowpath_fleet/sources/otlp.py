@@ -16,9 +16,8 @@ from typing import Any
 
 import duckdb
 
-from ..errors import wrong_usage
 from .histogram_snapshot import MOST_LAUNCHES, parsed
-from .json_text import LARGEST_DOCUMENT, beginning, first_record, is_json, opened, parsing
+from .json_text import beginning, first_record, is_json, parsing, whole
 from .raw_table import FAULT, WEIGHT, RawTable, SourceKind, from_records
 
 KINDS = ("resourceMetrics", "resourceSpans")
@@ -63,13 +62,9 @@ def recognises(path: Path) -> bool:
 
 def load(con: duckdb.DuckDBPyConnection, path: Path) -> RawTable:
     """Points that cannot be used are kept with a fault."""
-    with parsing(path), opened(path) as file:
-        text = file.read(LARGEST_DOCUMENT + 1)
-    if len(text) > LARGEST_DOCUMENT:
-        raise wrong_usage("cannot ingest", str(path), "it is larger than 256 MiB", "rotate the collector's files")
+    text = whole(path, "rotate the collector's files")
     with parsing(path):
-        rows = [row for one in documents(text) for row in records(one)]
-    return from_records(con, "otlp_rows", rows)
+        return from_records(con, "otlp_rows", path, (row for one in documents(text) for row in records(one)))
 
 
 def documents(text: bytes) -> list[Any]:

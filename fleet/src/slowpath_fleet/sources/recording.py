@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 
 from ..errors import wrong_usage
-from ..regular_file import opened
 from ..sql_text import literal
+from .json_text import whole
 from .raw_table import FAULT, RawTable, SourceKind, from_records
 
 MANIFEST = "manifest.json"
@@ -25,7 +25,7 @@ def recognises(path: Path) -> bool:
 def load(con: duckdb.DuckDBPyConnection, path: Path) -> RawTable:
     """One row for the time to ready and one for each cause; a launch that never was ready is a fault."""
     try:
-        manifest = json.loads(manifest_text(path))
+        manifest = json.loads(whole(path / MANIFEST, "record again"))
         rows = [launch_row(manifest)] + [
             base(manifest) | {"metric": metric, "value": value, "unit": unit}
             for metric, unit, value in causes(con, path, manifest)
@@ -33,13 +33,7 @@ def load(con: duckdb.DuckDBPyConnection, path: Path) -> RawTable:
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         why = f"its manifest cannot be read ({type(error).__name__}: {error})"
         raise wrong_usage("cannot ingest", str(path), why, "record again, or run `slowpath analyze` on it") from error
-    return from_records(con, "recording_rows", rows)
-
-
-def manifest_text(path: Path) -> bytes:
-    """Of a recording."""
-    with opened(path / MANIFEST) as file:
-        return file.read()
+    return from_records(con, "recording_rows", path, rows)
 
 
 def base(manifest: dict[str, Any]) -> dict[str, Any]:
