@@ -52,6 +52,11 @@ impl<T> InOrder<T> {
         Self { held: BinaryHeap::new(), added: 0, weight: 0, most, given: 0, late: 0 }
     }
 
+    /// Time of the last event that was given out.
+    pub fn given(&self) -> u64 {
+        self.given
+    }
+
     /// Takes an event.
     pub fn add(&mut self, ts: u64, weight: usize, event: T) {
         self.late += u64::from(ts < self.given);

@@ -21,6 +21,8 @@ pub struct TracePacket {
     pub packages_list: Option<PackagesList>,
     #[prost(bytes = "vec", optional, tag = "50")]
     pub compressed_packets: Option<Vec<u8>>,
+    #[prost(uint32, optional, tag = "58")]
+    pub timestamp_clock_id: Option<u32>,
 }
 
 /// `ClockSnapshot`.
