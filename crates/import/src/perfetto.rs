@@ -263,8 +263,10 @@ impl State {
                     None => continue,
                 }
             } else if let Some(map) = &event.mm_filemap_add_to_page_cache {
+                lack_folios(trace);
                 What::Page(PageCacheOp::Add, mapped(map))
             } else if let Some(map) = &event.mm_filemap_delete_from_page_cache {
+                lack_folios(trace);
                 What::Page(PageCacheOp::Delete, mapped(map))
             } else if let Some(issue) = &event.block_rq_issue {
                 What::Issue(request(issue))
@@ -337,6 +339,15 @@ impl State {
             What::Runs(_) => Ok(()),
         }
     }
+}
+
+/// What `MmFilemapAddToPageCacheFtraceEvent` and its counterpart have no field for.
+fn lack_folios(trace: &mut Trace<'_>) {
+    trace.facts.lack(
+        "the sizes of large folios in the page cache",
+        "Perfetto's messages of these events have no order: each counts as one page, also where a folio of many pages came or went",
+        "ftrace or perf record of mm_filemap_add_to_page_cache and mm_filemap_delete_from_page_cache; or `slowpath record`",
+    );
 }
 
 #[cfg(test)]

@@ -76,6 +76,19 @@ fn packets_of_several_cpus_are_put_in_order() {
 }
 
 #[test]
+fn large_folios_are_said_to_be_missing_where_pages_are_read() {
+    let lacks = |events| {
+        let (tables, problem) = import_bytes("perfetto", &trace(vec![bundle(0, events)]));
+        assert_eq!(problem, None);
+        tables.manifest.unavailable.iter().any(|one| one.what.contains("the sizes of large folios"))
+    };
+    let mapped = FileMap { i_ino: Some(77), index: Some(3), s_dev: Some(1) };
+    let gone = FtraceEvent { mm_filemap_delete_from_page_cache: Some(mapped.clone()), ..event(50, 7) };
+    let came = FtraceEvent { mm_filemap_add_to_page_cache: Some(mapped), ..event(50, 7) };
+    assert!(!lacks(vec![switch(40, 7, 1, 8)]) && lacks(vec![came]) && lacks(vec![gone]));
+}
+
+#[test]
 fn compact_columns_are_the_same_as_events() {
     let compact = CompactSched {
         switch_timestamp: vec![1000, 3000],
