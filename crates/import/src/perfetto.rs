@@ -170,9 +170,6 @@ impl State {
             about(trace, &packet);
             self.processes(trace, &packet);
             if let Some(bundle) = packet.ftrace_events {
-                if bundle.lost_events == Some(true) {
-                    trace.facts.losses.add("ftrace", 1);
-                }
                 self.of_bundle(trace, bundle);
             }
             for event in self.order.ready() {
@@ -227,6 +224,12 @@ impl State {
         let cpu = bundle.cpu.unwrap_or(0);
         if let Some(ts) = bundle.event.iter().find_map(|event| event.timestamp) {
             trace.facts.see_time(Nanos(ts));
+        }
+        if bundle.lost_events == Some(true) {
+            trace.facts.losses.add("ftrace", 1);
+            if let Some(ts) = bundle.begin() {
+                self.hold(Event { ts, tid: None, cpu, what: What::Lost });
+            }
         }
         if let Some(compact) = bundle.compact_sched {
             for (ts, bits, next, name) in compact.switches() {
@@ -300,6 +303,7 @@ impl State {
         trace.facts.see_time(ts);
         let events = &mut self.events;
         let tid = match &event.what {
+            What::Lost => None,
             What::Switch { prev, .. } => prev.or(event.tid).or_else(|| events.running(event.cpu)),
             _ => event.tid.or_else(|| events.running(event.cpu)),
         };
@@ -334,6 +338,10 @@ impl State {
             What::Exec(file) => events.executed(trace, &at, &file),
             What::Exit(tid) => {
                 trace.end(ts, tid);
+                Ok(())
+            }
+            What::Lost => {
+                events.runs(event.cpu, None);
                 Ok(())
             }
             What::Runs(_) => Ok(()),

@@ -33,6 +33,8 @@ pub enum What {
     Exec(String),
     /// A thread ended.
     Exit(u32),
+    /// Events of this CPU before this one are missing.
+    Lost,
     /// A process runs this program, and may do so for long.
     Runs(Box<Program>),
 }

@@ -130,6 +130,16 @@ pub struct FtraceEventBundle {
     pub compact_sched: Option<CompactSched>,
 }
 
+impl FtraceEventBundle {
+    /// Time of its first event.
+    pub fn begin(&self) -> Option<u64> {
+        let compact = self.compact_sched.iter();
+        let compact = compact
+            .flat_map(|compact| compact.switch_timestamp.first().into_iter().chain(compact.waking_timestamp.first()));
+        compact.copied().chain(self.event.iter().filter_map(|event| event.timestamp)).min()
+    }
+}
+
 /// `FtraceEventBundle.CompactSched`: columns; times are differences.
 #[derive(Clone, PartialEq, Message)]
 pub struct CompactSched {

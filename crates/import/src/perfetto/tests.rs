@@ -119,6 +119,31 @@ fn compact_columns_are_the_same_as_events() {
 }
 
 #[test]
+fn nobody_is_known_to_run_behind_events_that_were_lost() {
+    let compact = |switches: &[(u64, i64, i32)], is_behind_lost| {
+        let mut compact = CompactSched { intern_table: vec![b"task".to_vec()], ..CompactSched::default() };
+        let mut last = 0;
+        for (ts, state, next) in switches {
+            compact.switch_timestamp.push(ts - last);
+            compact.switch_prev_state.push(*state);
+            compact.switch_next_pid.push(*next);
+            compact.switch_next_comm_index.push(0);
+            last = *ts;
+        }
+        let lost_events = Some(is_behind_lost);
+        let bundle = FtraceEventBundle { cpu: Some(0), compact_sched: Some(compact), lost_events, event: Vec::new() };
+        TracePacket { ftrace_events: Some(bundle), ..TracePacket::default() }
+    };
+    // 7 leaves at some time before 2000, and nobody knows who leaves then; 8 leaves at 3000.
+    let packets = vec![compact(&[(1000, 1, 7)], false), compact(&[(2000, 1, 8), (3000, 1, 7), (4000, 0, 8)], true)];
+    let (tables, problem) = import_bytes("perfetto", &trace(packets));
+    assert_eq!(problem, None);
+    let waits = tables.off_cpu.iter().map(|row| (row.tid, row.ts.0, row.duration.0));
+    assert!(waits.eq([(8, 3000, 1000), (7, 4000, 0)]), "{:?}", tables.off_cpu);
+    assert_eq!(tables.manifest.losses.of("ftrace"), 1);
+}
+
+#[test]
 fn a_trace_that_is_cut_or_damaged_is_named_with_its_byte_and_the_rest_is_kept() {
     let bytes = trace(sample());
     let (tables, problem) = import_bytes("perfetto", &bytes[..bytes.len() - 2]);
