@@ -87,9 +87,9 @@ impl Facts {
         }
     }
 
-    /// The trace lacks this, for this reason.
+    /// The trace lacks this, for this reason. Importers say it at each event that shows it: only the first time takes memory.
     pub fn lack(&mut self, what: &'static str, reason: impl Into<String>, remedy: impl Into<String>) {
-        self.gaps.insert(what, (reason.into(), remedy.into()));
+        self.gaps.entry(what).or_insert_with(|| (reason.into(), remedy.into()));
     }
 
     /// Fills what the trace says into a manifest, and why it says no more.

@@ -1,42 +1,12 @@
 //! Events of several CPUs, each in order, as one sequence: held back in memory up to a limit, and given out the oldest first.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
-
-#[derive(Debug)]
-struct Held<T> {
-    ts: u64,
-    number: u64,
-    weight: usize,
-    event: T,
-}
-
-impl<T> Ord for Held<T> {
-    /// The oldest is the greatest; of one moment the one that came first.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.ts, other.number).cmp(&(self.ts, self.number))
-    }
-}
-
-impl<T> PartialOrd for Held<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> PartialEq for Held<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<T> Eq for Held<T> {}
+use crate::sorted_runs::SortedRuns;
 
 /// Events until it is their turn.
 #[derive(Debug)]
 pub struct InOrder<T> {
-    held: BinaryHeap<Held<T>>,
-    added: u64,
+    /// Events with their weights.
+    held: SortedRuns<(usize, T)>,
     /// What those that are held weigh, and may.
     weight: usize,
     most: usize,
@@ -49,15 +19,19 @@ pub struct InOrder<T> {
 impl<T> InOrder<T> {
     /// One that holds back events of this weight together.
     pub fn new(most: usize) -> Self {
-        Self { held: BinaryHeap::new(), added: 0, weight: 0, most, given: 0, late: 0 }
+        Self { held: SortedRuns::default(), weight: 0, most, given: 0, late: 0 }
+    }
+
+    /// Time of the last event that was given out.
+    pub fn given(&self) -> u64 {
+        self.given
     }
 
     /// Takes an event.
     pub fn add(&mut self, ts: u64, weight: usize, event: T) {
         self.late += u64::from(ts < self.given);
-        self.added += 1;
         self.weight = self.weight.saturating_add(weight);
-        self.held.push(Held { ts, number: self.added, weight, event });
+        self.held.push(ts, (weight, event));
     }
 
     /// Those beyond the weight that is held back.
@@ -74,7 +48,7 @@ impl<T> InOrder<T> {
     /// Those of this time and before it.
     pub fn until(&mut self, ts: u64) -> Vec<T> {
         let mut ready = Vec::new();
-        while self.held.peek().is_some_and(|held| held.ts <= ts)
+        while self.held.first().is_some_and(|first| first <= ts)
             && let Some(event) = self.next()
         {
             ready.push(event);
@@ -86,14 +60,14 @@ impl<T> InOrder<T> {
     pub fn finish(&mut self) -> impl Iterator<Item = T> + use<T> {
         let mut all = std::mem::take(&mut self.held);
         self.weight = 0;
-        std::iter::from_fn(move || all.pop().map(|held| held.event))
+        std::iter::from_fn(move || all.pop().map(|(_, (_, event))| event))
     }
 
     fn next(&mut self) -> Option<T> {
-        let held = self.held.pop()?;
-        self.given = self.given.max(held.ts);
-        self.weight = self.weight.saturating_sub(held.weight);
-        Some(held.event)
+        let (ts, (weight, event)) = self.held.pop()?;
+        self.given = self.given.max(ts);
+        self.weight = self.weight.saturating_sub(weight);
+        Some(event)
     }
 }
 

@@ -30,6 +30,7 @@ mod perf_script;
 mod perfetto;
 mod problem;
 mod simpleperf;
+mod sorted_runs;
 mod stacks;
 mod strace;
 mod tasks;

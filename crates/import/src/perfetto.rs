@@ -6,6 +6,7 @@
 mod event;
 #[expect(missing_docs, reason = "fields have the names, and so the documentation, of Perfetto's definitions")]
 pub mod messages;
+mod programs;
 
 use crate::declaration::Importer;
 use crate::in_order::InOrder;
@@ -15,7 +16,8 @@ use crate::problem::ImportError;
 use crate::trace::Trace;
 use crate::wait_reason::state;
 use event::{Event, What};
-use messages::{CLOCK_BOOTTIME, CLOCK_REALTIME, CLONE_THREAD, FtraceEventBundle, ProcessTree, TracePacket, task, text};
+use messages::{CLOCK_BOOTTIME, CLOCK_REALTIME, CLONE_THREAD, FtraceEventBundle, TracePacket, task, text};
+use programs::{Early, Program};
 use prost::Message;
 use slowpath_recording::Clock;
 use slowpath_tables::{Nanos, OffCpuReason, PageCacheOp};
@@ -40,9 +42,6 @@ const LONGEST_PACKET: u64 = 64 << 20;
 
 /// Events that are held back: those of some seconds of a busy phone, and less than 100 MB.
 const HELD: usize = 1 << 20;
-
-/// Programs that are known before the first event.
-const MOST_EARLY: usize = 1 << 16;
 
 const TAG: &str = "a packet of a Perfetto trace (0x0a and its length)";
 const WHOLE: &str = "as many bytes as the length of the packet says";
@@ -71,17 +70,34 @@ fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
+/// What is known while a trace is read.
+struct State {
+    events: KernelEvents,
+    order: InOrder<Event>,
+    /// The latest time of an event so far.
+    latest: u64,
+    /// Programs that are known before the first event; None once it was there.
+    early: Option<Early>,
+}
+
 fn import(input: &mut Input<'_>, trace: &mut Trace<'_>) -> Result<(), ImportError> {
-    let mut events = KernelEvents::default();
-    let mut order = InOrder::new(HELD);
-    let read = packets(input, trace, &mut events, &mut order);
-    for event in order.finish() {
-        emit(trace, &mut events, event)?;
+    import_holding(HELD, input, trace)
+}
+
+fn import_holding(most: usize, input: &mut Input<'_>, trace: &mut Trace<'_>) -> Result<(), ImportError> {
+    let events = KernelEvents::default();
+    let mut state = State { events, order: InOrder::new(most), latest: 0, early: Some(Early::default()) };
+    let read = state.packets(input, trace);
+    for event in state.order.finish() {
+        state.emit(trace, event)?;
     }
-    if order.late > 0 {
-        trace.facts.losses.add("perfetto_out_of_order", order.late);
+    if let Some((first, _)) = trace.facts.span {
+        state.begin(trace, first)?;
     }
-    events.finish(trace)?;
+    if state.order.late > 0 {
+        trace.facts.losses.add("perfetto_out_of_order", state.order.late);
+    }
+    state.events.finish(trace)?;
     read
 }
 
@@ -115,39 +131,6 @@ pub fn next_packet(input: &mut Input<'_>, packet: &mut Vec<u8>) -> Result<bool, 
     Ok(true)
 }
 
-fn packets(
-    input: &mut Input<'_>,
-    trace: &mut Trace<'_>,
-    events: &mut KernelEvents,
-    order: &mut InOrder<Event>,
-) -> Result<(), ImportError> {
-    trace.facts.lack(
-        "the reasons of waits",
-        "ftrace's switches have no call stack: a wait that neither the thread's state nor sched_blocked_reason explains is one in the kernel",
-        "`slowpath record --off-cpu`",
-    );
-    let (mut bytes, mut early) = (Vec::new(), Vec::new());
-    while next_packet(input, &mut bytes)? {
-        let packet = bytes.as_slice();
-        let Ok(packet) = TracePacket::decode(packet) else { return Err(input.wrong_bytes(MESSAGE)) };
-        about(trace, &packet);
-        if let Some(tree) = packet.process_tree {
-            processes(trace, tree, &mut early)?;
-        }
-        if let Some(bundle) = packet.ftrace_events {
-            if bundle.lost_events == Some(true) {
-                trace.facts.losses.add("ftrace", 1);
-            }
-            of_bundle(trace, bundle, order);
-            for event in order.ready() {
-                emit(trace, events, event)?;
-            }
-            programs(trace, &mut early)?;
-        }
-    }
-    Ok(())
-}
-
 fn about(trace: &mut Trace<'_>, packet: &TracePacket) {
     let facts = &mut trace.facts;
     if let Some(info) = &packet.system_info {
@@ -173,140 +156,206 @@ fn about(trace: &mut Trace<'_>, packet: &TracePacket) {
     }
 }
 
-/// The processes and threads of a packet. Programs that are known before the first event begin with it.
-fn processes(trace: &mut Trace<'_>, tree: ProcessTree, early: &mut Vec<(u32, Vec<String>)>) -> Result<(), ImportError> {
-    for process in tree.processes {
-        let Some(pid) = process.pid.and_then(task) else { continue };
-        trace.belongs(pid, pid);
-        if early.len() < MOST_EARLY && !process.cmdline.is_empty() {
-            early.push((pid, process.cmdline.iter().map(|word| text(word)).collect()));
-        }
-    }
-    for thread in tree.threads {
-        if let (Some(tid), Some(pid)) = (thread.tid.and_then(task), thread.tgid.and_then(task)) {
-            trace.belongs(tid, pid);
-        }
-    }
-    programs(trace, early)
-}
-
-/// Writes the programs, once the trace has a time.
-fn programs(trace: &mut Trace<'_>, early: &mut Vec<(u32, Vec<String>)>) -> Result<(), ImportError> {
-    let Some((_, ts)) = trace.facts.span else { return Ok(()) };
-    for (pid, words) in early.drain(..) {
-        let thread = trace.thread(ts, pid, Some(pid), None)?;
-        trace.exec(ts, thread, words.first().map_or("", String::as_str), &words.join(" "))?;
-    }
-    Ok(())
-}
-
-fn of_bundle(trace: &mut Trace<'_>, bundle: FtraceEventBundle, order: &mut InOrder<Event>) {
-    if let Some(cpu) = bundle.cpu {
-        trace.facts.see_cpu(cpu);
-    }
-    let cpu = bundle.cpu.unwrap_or(0);
-    if let Some(ts) = bundle.event.iter().find_map(|event| event.timestamp) {
-        trace.facts.see_time(Nanos(ts));
-    }
-    if let Some(compact) = bundle.compact_sched {
-        for (ts, bits, next, name) in compact.switches() {
-            let what = What::Switch { prev: None, state: state(bits), next, name: text(name) };
-            order.add(ts, 1, Event { ts, tid: None, cpu, what });
-        }
-        for (ts, tid) in compact.wakings() {
-            order.add(ts, 1, Event { ts, tid: None, cpu, what: What::Woken(tid) });
-        }
-    }
-    for event in bundle.event {
-        let (Some(ts), tid) = (event.timestamp, event.pid.filter(|tid| *tid != 0)) else { continue };
-        let woken = event.sched_wakeup.or(event.sched_waking).or(event.sched_wakeup_new);
-        let mapped = |map: &messages::FileMap| (map.s_dev.unwrap_or(0), map.i_ino.unwrap_or(0), map.index.unwrap_or(0));
-        let request = |one: &messages::BlockRequest| {
-            let bytes = u64::from(one.nr_sector.unwrap_or(0)) * 512;
-            let read = one.rwbs.as_deref().is_none_or(|kind| kind.contains('R'));
-            (one.dev.unwrap_or(0), one.sector.unwrap_or(0), bytes, read)
-        };
-        let what = if let Some(switch) = event.sched_switch {
-            let (prev, next) = (switch.prev_pid.and_then(task), switch.next_pid.and_then(task));
-            What::Switch {
-                prev,
-                state: state(switch.prev_state.unwrap_or(0)),
-                next,
-                name: text(&switch.next_comm.unwrap_or_default()),
+impl State {
+    fn packets(&mut self, input: &mut Input<'_>, trace: &mut Trace<'_>) -> Result<(), ImportError> {
+        trace.facts.lack(
+            "the reasons of waits",
+            "ftrace's switches have no call stack: a wait that neither the thread's state nor sched_blocked_reason explains is one in the kernel",
+            "`slowpath record --off-cpu`",
+        );
+        let mut bytes = Vec::new();
+        while next_packet(input, &mut bytes)? {
+            let packet = bytes.as_slice();
+            let Ok(packet) = TracePacket::decode(packet) else { return Err(input.wrong_bytes(MESSAGE)) };
+            about(trace, &packet);
+            self.processes(trace, &packet);
+            if let Some(bundle) = packet.ftrace_events {
+                self.of_bundle(trace, bundle);
             }
-        } else if let Some(tid) = woken.and_then(|woken| woken.pid).and_then(task) {
-            What::Woken(tid)
-        } else if let Some(blocked) = &event.sched_blocked_reason {
-            match blocked.pid.and_then(task).filter(|_| blocked.io_wait.unwrap_or(0) != 0) {
-                Some(tid) => What::Storage(tid),
-                None => continue,
+            for event in self.order.ready() {
+                self.emit(trace, event)?;
             }
-        } else if let Some(map) = &event.mm_filemap_add_to_page_cache {
-            What::Page(PageCacheOp::Add, mapped(map))
-        } else if let Some(map) = &event.mm_filemap_delete_from_page_cache {
-            What::Page(PageCacheOp::Delete, mapped(map))
-        } else if let Some(issue) = &event.block_rq_issue {
-            What::Issue(request(issue))
-        } else if let Some(complete) = &event.block_rq_complete {
-            What::Complete(request(complete))
-        } else if let Some(made) = event.task_newtask {
-            let Some(tid) = made.pid.and_then(task) else { continue };
-            What::New(tid, made.clone_flags.unwrap_or(0) & CLONE_THREAD != 0)
-        } else if let Some(exec) = event.sched_process_exec {
-            What::Exec(text(&exec.filename.unwrap_or_default()))
-        } else if let Some(exit) = event.sched_process_exit {
-            let Some(tid) = exit.pid.and_then(task) else { continue };
-            What::Exit(tid)
-        } else {
-            trace.facts.leave_out("others");
-            continue;
-        };
-        order.add(ts, 1, Event { ts, tid, cpu, what });
+        }
+        Ok(())
     }
-}
 
-/// An event whose turn it is.
-fn emit(trace: &mut Trace<'_>, events: &mut KernelEvents, event: Event) -> Result<(), ImportError> {
-    let ts = Nanos(event.ts);
-    trace.facts.see_time(ts);
-    let tid = match &event.what {
-        What::Switch { prev, .. } => prev.or(event.tid).or_else(|| events.running(event.cpu)),
-        _ => event.tid.or_else(|| events.running(event.cpu)),
-    };
-    let thread = match tid {
-        Some(tid) => Some(trace.thread(ts, tid, None, None)?),
-        None => None,
-    };
-    let at = Circumstances { ts, thread, in_interrupt: false, stack: None, by_stack: None };
-    match event.what {
-        What::Switch { state, next, name, .. } => {
-            events.runs(event.cpu, next);
-            events.switched(trace, &at, state, next.unwrap_or(0), &name)
+    /// The processes and threads of a packet. Threads belong to their processes from now on, also where earlier events of theirs are held
+    /// back; programs wait for their turn.
+    fn processes(&mut self, trace: &mut Trace<'_>, packet: &TracePacket) {
+        let Some(tree) = &packet.process_tree else { return };
+        // Packets of other data sources come in any order: those about new processes often before these processes' events.
+        let ts = packet.timestamp.filter(|_| matches!(packet.timestamp_clock_id, None | Some(CLOCK_BOOTTIME)));
+        // Not late: its process had its events.
+        let ts = ts.unwrap_or(self.latest).max(self.order.given());
+        for process in &tree.processes {
+            let Some(pid) = process.pid.and_then(task) else { continue };
+            trace.belongs(pid, pid);
+            if let Some(program) = Program::of(pid, &process.cmdline) {
+                let weight = program.weight();
+                let what = What::Runs(Box::new(program));
+                self.order.add(ts, weight, Event { ts, tid: None, cpu: 0, what });
+            }
         }
-        What::Woken(tid) => {
-            events.woken(trace, &at, tid);
-            Ok(())
+        for thread in &tree.threads {
+            if let (Some(tid), Some(pid)) = (thread.tid.and_then(task), thread.tgid.and_then(task)) {
+                trace.belongs(tid, pid);
+            }
         }
-        What::Storage(tid) => {
-            trace.because(tid, OffCpuReason::OtherIo);
-            Ok(())
-        }
-        What::Page(op, (dev, ino, page)) => events.page_cache(trace, &at, op, (dev, ino, page, 1)),
-        What::Issue((dev, sector, bytes, read)) => {
-            events.issued(trace, &at, (dev, sector, bytes, read));
-            Ok(())
-        }
-        What::Complete((dev, sector, bytes, read)) => events.completed(trace, &at, (dev, sector, bytes, read)),
-        What::New(tid, is_thread) => match thread {
-            Some(parent) => trace.fork(ts, parent, tid, if is_thread { parent.process.pid } else { tid }),
+    }
+
+    /// An event waits for its turn.
+    fn hold(&mut self, event: Event) {
+        self.latest = self.latest.max(event.ts);
+        self.order.add(event.ts, 1, event);
+    }
+
+    /// Writes the programs that are known before the first event, as of its time.
+    fn begin(&mut self, trace: &mut Trace<'_>, ts: Nanos) -> Result<(), ImportError> {
+        match self.early.take() {
+            Some(early) => early.write(trace, ts),
             None => Ok(()),
-        },
-        What::Exec(file) => events.executed(trace, &at, &file),
-        What::Exit(tid) => {
-            trace.end(ts, tid);
-            Ok(())
         }
     }
+
+    fn of_bundle(&mut self, trace: &mut Trace<'_>, bundle: FtraceEventBundle) {
+        if let Some(cpu) = bundle.cpu {
+            trace.facts.see_cpu(cpu);
+        }
+        let cpu = bundle.cpu.unwrap_or(0);
+        if let Some(ts) = bundle.event.iter().find_map(|event| event.timestamp) {
+            trace.facts.see_time(Nanos(ts));
+        }
+        if bundle.lost_events == Some(true) {
+            trace.facts.losses.add("ftrace", 1);
+            if let Some(ts) = bundle.begin() {
+                self.hold(Event { ts, tid: None, cpu, what: What::Lost });
+            }
+        }
+        if let Some(compact) = bundle.compact_sched {
+            for (ts, bits, next, name) in compact.switches() {
+                let what = What::Switch { prev: None, state: state(bits), next, name: text(name) };
+                self.hold(Event { ts, tid: None, cpu, what });
+            }
+            for (ts, tid) in compact.wakings() {
+                self.hold(Event { ts, tid: None, cpu, what: What::Woken(tid) });
+            }
+        }
+        for event in bundle.event {
+            let (Some(ts), tid) = (event.timestamp, event.pid.filter(|tid| *tid != 0)) else { continue };
+            let woken = event.sched_wakeup.or(event.sched_waking).or(event.sched_wakeup_new);
+            let mapped =
+                |map: &messages::FileMap| (map.s_dev.unwrap_or(0), map.i_ino.unwrap_or(0), map.index.unwrap_or(0));
+            let request = |one: &messages::BlockRequest| {
+                let bytes = u64::from(one.nr_sector.unwrap_or(0)) * 512;
+                let read = one.rwbs.as_deref().is_none_or(|kind| kind.contains('R'));
+                (one.dev.unwrap_or(0), one.sector.unwrap_or(0), bytes, read)
+            };
+            let what = if let Some(switch) = event.sched_switch {
+                let (prev, next) = (switch.prev_pid.and_then(task), switch.next_pid.and_then(task));
+                What::Switch {
+                    prev,
+                    state: state(switch.prev_state.unwrap_or(0)),
+                    next,
+                    name: text(&switch.next_comm.unwrap_or_default()),
+                }
+            } else if let Some(tid) = woken.and_then(|woken| woken.pid).and_then(task) {
+                What::Woken(tid)
+            } else if let Some(blocked) = &event.sched_blocked_reason {
+                match blocked.pid.and_then(task).filter(|_| blocked.io_wait.unwrap_or(0) != 0) {
+                    Some(tid) => What::Storage(tid),
+                    None => continue,
+                }
+            } else if let Some(map) = &event.mm_filemap_add_to_page_cache {
+                lack_folios(trace);
+                What::Page(PageCacheOp::Add, mapped(map))
+            } else if let Some(map) = &event.mm_filemap_delete_from_page_cache {
+                lack_folios(trace);
+                What::Page(PageCacheOp::Delete, mapped(map))
+            } else if let Some(issue) = &event.block_rq_issue {
+                What::Issue(request(issue))
+            } else if let Some(complete) = &event.block_rq_complete {
+                What::Complete(request(complete))
+            } else if let Some(made) = event.task_newtask {
+                let Some(tid) = made.pid.and_then(task) else { continue };
+                What::New(tid, made.clone_flags.unwrap_or(0) & CLONE_THREAD != 0)
+            } else if let Some(exec) = event.sched_process_exec {
+                What::Exec(text(&exec.filename.unwrap_or_default()))
+            } else if let Some(exit) = event.sched_process_exit {
+                let Some(tid) = exit.pid.and_then(task) else { continue };
+                What::Exit(tid)
+            } else {
+                trace.facts.leave_out("others");
+                continue;
+            };
+            self.hold(Event { ts, tid, cpu, what });
+        }
+    }
+
+    /// An event whose turn it is.
+    fn emit(&mut self, trace: &mut Trace<'_>, event: Event) -> Result<(), ImportError> {
+        let ts = Nanos(event.ts);
+        if let What::Runs(program) = event.what {
+            let Some(early) = &mut self.early else { return program.write(trace, ts) };
+            early.keep(*program);
+            return Ok(());
+        }
+        self.begin(trace, ts)?;
+        trace.facts.see_time(ts);
+        let events = &mut self.events;
+        let tid = match &event.what {
+            What::Lost => None,
+            What::Switch { prev, .. } => prev.or(event.tid).or_else(|| events.running(event.cpu)),
+            _ => event.tid.or_else(|| events.running(event.cpu)),
+        };
+        let thread = match tid {
+            Some(tid) => Some(trace.thread(ts, tid, None, None)?),
+            None => None,
+        };
+        let at = Circumstances { ts, thread, in_interrupt: false, stack: None, by_stack: None };
+        match event.what {
+            What::Switch { state, next, name, .. } => {
+                events.runs(event.cpu, next);
+                events.switched(trace, &at, state, next.unwrap_or(0), &name)
+            }
+            What::Woken(tid) => {
+                events.woken(trace, &at, tid);
+                Ok(())
+            }
+            What::Storage(tid) => {
+                trace.because(tid, OffCpuReason::OtherIo);
+                Ok(())
+            }
+            What::Page(op, (dev, ino, page)) => events.page_cache(trace, &at, op, (dev, ino, page, 1)),
+            What::Issue((dev, sector, bytes, read)) => {
+                events.issued(trace, &at, (dev, sector, bytes, read));
+                Ok(())
+            }
+            What::Complete((dev, sector, bytes, read)) => events.completed(trace, &at, (dev, sector, bytes, read)),
+            What::New(tid, is_thread) => match thread {
+                Some(parent) => trace.fork(ts, parent, tid, if is_thread { parent.process.pid } else { tid }),
+                None => Ok(()),
+            },
+            What::Exec(file) => events.executed(trace, &at, &file),
+            What::Exit(tid) => {
+                trace.end(ts, tid);
+                Ok(())
+            }
+            What::Lost => {
+                events.runs(event.cpu, None);
+                Ok(())
+            }
+            What::Runs(_) => Ok(()),
+        }
+    }
+}
+
+/// What `MmFilemapAddToPageCacheFtraceEvent` and its counterpart have no field for.
+fn lack_folios(trace: &mut Trace<'_>) {
+    trace.facts.lack(
+        "the sizes of large folios in the page cache",
+        "Perfetto's messages of these events have no order: each counts as one page, also where a folio of many pages came or went",
+        "ftrace or perf record of mm_filemap_add_to_page_cache and mm_filemap_delete_from_page_cache; or `slowpath record`",
+    );
 }
 
 #[cfg(test)]

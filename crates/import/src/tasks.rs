@@ -21,10 +21,18 @@ struct Process {
     name: String,
 }
 
+/// Of which process a thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    pid: u32,
+    /// Whether the thread had an event already, and is not only known to be one of the process.
+    is_seen: bool,
+}
+
 /// Those that live.
 #[derive(Debug, Default)]
 pub struct Tasks {
-    process_of: HashMap<u32, u32>,
+    place_of: HashMap<u32, Place>,
     processes: HashMap<u32, Process>,
 }
 
@@ -40,13 +48,17 @@ pub struct Seen {
 impl Tasks {
     /// Whether the thread was seen before.
     pub fn knows(&self, tid: u32) -> bool {
-        self.process_of.contains_key(&tid)
+        self.place_of.contains_key(&tid)
     }
 
     /// A thread that has an event now: of process `pid`, where the trace says it, and called `name`.
     pub fn see(&mut self, ts: Nanos, tid: u32, pid: Option<u32>, name: Option<&str>) -> Seen {
-        let pid = pid.or_else(|| self.process_of.get(&tid).copied()).unwrap_or(tid);
-        self.place(tid, pid);
+        let known = self.place_of.get(&tid).copied();
+        let pid = pid.or(known.map(|place| place.pid)).unwrap_or(tid);
+        let place = Place { pid, is_seen: true };
+        if known != Some(place) {
+            self.place(tid, place);
+        }
         let has_room = self.processes.len() < MOST_THREADS || self.processes.contains_key(&pid);
         if !has_room {
             let process = ProcessKey { pid, start: Nanos(0) };
@@ -70,21 +82,24 @@ impl Tasks {
         Seen { thread: Thread { process: ProcessKey { pid, start: process.start }, tid }, is_renamed }
     }
 
-    /// A process or thread that was made now; false where it was known already.
+    /// A process or thread that was made now; false where it had an event already.
     pub fn make(&mut self, ts: Nanos, tid: u32, pid: u32) -> bool {
-        if self.process_of.get(&tid) == Some(&pid) {
+        let place = Place { pid, is_seen: true };
+        if self.place_of.get(&tid) == Some(&place) {
             return false;
         }
-        self.place(tid, pid);
+        self.place(tid, place);
         if tid == pid && self.processes.len() < MOST_THREADS {
             self.processes.insert(pid, Process { start: ts, name: String::new() });
         }
         true
     }
 
-    /// A thread is one of this process.
+    /// A thread is one of this process, or will be when it is made.
     pub fn belongs(&mut self, tid: u32, pid: u32) {
-        self.place(tid, pid);
+        if self.place_of.get(&tid).is_none_or(|place| place.pid != pid) {
+            self.place(tid, Place { pid, is_seen: false });
+        }
     }
 
     /// A process runs the program of this path.
@@ -97,14 +112,14 @@ impl Tasks {
 
     /// A thread that ended.
     pub fn end(&mut self, tid: u32) {
-        if self.process_of.remove(&tid) == Some(tid) {
+        if self.place_of.remove(&tid).is_some_and(|place| place.pid == tid) {
             self.processes.remove(&tid);
         }
     }
 
-    fn place(&mut self, tid: u32, pid: u32) {
-        if self.process_of.len() < MOST_THREADS || self.process_of.contains_key(&tid) {
-            self.process_of.insert(tid, pid);
+    fn place(&mut self, tid: u32, place: Place) {
+        if self.place_of.len() < MOST_THREADS || self.place_of.contains_key(&tid) {
+            self.place_of.insert(tid, place);
         }
     }
 }
@@ -125,5 +140,16 @@ mod tests {
         assert!(!tasks.see(Nanos(7), 9, None, Some("kworker/0:1")).is_renamed);
         tasks.end(7);
         assert_eq!(tasks.see(Nanos(9), 7, None, Some("app")).thread.process.start, Nanos(9));
+    }
+
+    #[test]
+    fn a_task_is_made_once_also_where_its_process_was_known_before() {
+        let mut tasks = Tasks::default();
+        tasks.belongs(8, 8);
+        tasks.belongs(9, 8);
+        assert!(tasks.make(Nanos(5), 8, 8) && tasks.make(Nanos(6), 9, 8));
+        tasks.belongs(9, 8);
+        assert!(!tasks.make(Nanos(7), 8, 8) && !tasks.make(Nanos(7), 9, 8));
+        assert_eq!(tasks.see(Nanos(8), 9, None, None).thread.process, ProcessKey { pid: 8, start: Nanos(5) });
     }
 }

@@ -1,5 +1,6 @@
 //! The events of a Perfetto trace that rows are made of.
 
+use super::programs::Program;
 use slowpath_tables::PageCacheOp;
 
 /// What happened.
@@ -32,6 +33,10 @@ pub enum What {
     Exec(String),
     /// A thread ended.
     Exit(u32),
+    /// Events of this CPU before this one are missing.
+    Lost,
+    /// A process runs this program, and may do so for long.
+    Runs(Box<Program>),
 }
 
 /// An event.

@@ -21,6 +21,8 @@ pub struct TracePacket {
     pub packages_list: Option<PackagesList>,
     #[prost(bytes = "vec", optional, tag = "50")]
     pub compressed_packets: Option<Vec<u8>>,
+    #[prost(uint32, optional, tag = "58")]
+    pub timestamp_clock_id: Option<u32>,
 }
 
 /// `ClockSnapshot`.
@@ -126,6 +128,16 @@ pub struct FtraceEventBundle {
     pub lost_events: Option<bool>,
     #[prost(message, optional, tag = "4")]
     pub compact_sched: Option<CompactSched>,
+}
+
+impl FtraceEventBundle {
+    /// Time of its first event.
+    pub fn begin(&self) -> Option<u64> {
+        let compact = self.compact_sched.iter();
+        let compact = compact
+            .flat_map(|compact| compact.switch_timestamp.first().into_iter().chain(compact.waking_timestamp.first()));
+        compact.copied().chain(self.event.iter().filter_map(|event| event.timestamp)).min()
+    }
 }
 
 /// `FtraceEventBundle.CompactSched`: columns; times are differences.
