@@ -42,8 +42,8 @@ pub use sandbox::{
 };
 pub use state::{Entry, Found, StateDirectory, StateError};
 pub use trusted_path::{
-    FileIdentity, fresh_directory, new_directory, open_beneath, open_plain, plain_directory, trusted_directory,
-    trusted_file,
+    FileIdentity, TrustedFile, fresh_directory, new_directory, open_beneath, open_plain, plain_directory,
+    trusted_directory, trusted_file,
 };
 pub use user_file_system::is_answered_by_a_program;
 pub use worker::{MOST_BYTES, Worker, WorkerError, remember_panics};
