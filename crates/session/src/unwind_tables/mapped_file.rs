@@ -179,52 +179,13 @@ mod tests {
         assert_eq!(files.open(&module).unwrap_err(), Unopened::Gone);
     }
 
-    /// A file system that answers until it is asked what its second argument says (include/uapi/linux/fuse.h; the first OPEN does not
-    /// count), and nothing from then on; a file of it is mapped executable.
-    const PROGRAM: &str = "
-import ctypes, os, signal, struct, sys
-libc = ctypes.CDLL(None)
-libc.mmap.restype = ctypes.c_void_p
-fuse, place, last = os.open('/dev/fuse', os.O_RDWR), sys.argv[1].encode(), int(sys.argv[2])
-options = b'fd=%d,rootmode=40000,user_id=0,group_id=0' % fuse
-assert libc.mount(b'hangs', place, b'fuse', 6, options) == 0
-def attributes(node):
-    return struct.pack('6Q10I', node, 8192, 16, 0, 0, 0, 0, 0, 0, 0o40755 if node == 1 else 0o100755, 1, 0, 0, 0, 4096, 0)
-server = os.fork()
-if not server:
-    libc.prctl(1, 9)
-    is_open = False
-    while True:
-        asked = os.read(fuse, 1 << 17)
-        length, call, unique, node = struct.unpack('IIQQ', asked[:24])
-        if call == last and is_open: break
-        is_open = is_open or call == 14
-        start, size = struct.unpack('QI', asked[48:60]) if call == 15 else (0, 0)
-        answers = {
-            26: struct.pack('IIIIHHIIHHI28x', 7, 31, 65536, 0, 16, 12, 65536, 1, 0, 0, 0), # INIT
-            1: struct.pack('4Q2I', 2, 0, 0, 0, 0, 0) + attributes(2), # LOOKUP
-            3: struct.pack('QII', 0, 0, 0) + attributes(node), # GETATTR
-            14: struct.pack('QII', 0, 0, 0), # OPEN
-            15: b'a program of its own'.ljust(8192, b' ')[start:start + size], # READ
-            17: bytes(80), # STATFS
-        }
-        answer = answers.get(call, b'')
-        if call not in (2, 36, 42): # FORGET and INTERRUPT want none
-            os.write(fuse, struct.pack('IiQ', 16 + len(answer), 0 if answer else -38, unique) + answer)
-    while True: signal.pause()
-# Held by its server alone: with that the file system ends, and nobody waits for an answer at his own end.
-os.close(fuse)
-file = os.open(place + b'/f', os.O_RDONLY)
-at = libc.mmap(None, ctypes.c_size_t(8192), 5, 2, file, ctypes.c_long(0))
-print(at, flush=True)
-while True: signal.pause()
-";
-
-    /// What opening such a file comes to, how long it took, and what opening another file came to after it. FLUSH is what closing asks.
+    /// What opening a mapped file of a program's comes to that hangs at this call, how long it took, and what opening another file came to
+    /// after it. FLUSH is what closing asks.
     fn opened_from(hangs_at: u32) -> (Result<String, Unopened>, std::time::Duration, Result<u64, Unopened>) {
         let place = tempfile::tempdir().unwrap();
         let mut hanging = std::process::Command::new("/usr/bin/unshare")
-            .args(["-m", "/usr/bin/python3", "-S", "-c", PROGRAM])
+            .args(["-m", "/usr/bin/python3", "-S"])
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../process/tests/hanging_file.py"))
             .args([place.path().to_str().unwrap(), &hangs_at.to_string()])
             .stdout(std::process::Stdio::piped())
             .process_group(0)
