@@ -4,7 +4,7 @@ use crate::served::{Served, eventually, is_root, job};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
 use slowpath_process::{receive_packet, send_packet};
 use slowpath_zygote::message::{FromClient, MOST_BYTES, RefusalKind, Step, ToClient, decoded, encoded};
-use slowpath_zygote::{AskedIdentity, Ending, SpawnError, SpawnRequest};
+use slowpath_zygote::{AskedIdentity, Client, Ending, SpawnError, SpawnRequest};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 fn connected(served: &Served) -> OwnedFd {
@@ -205,6 +205,20 @@ fn no_more_children_live_than_the_policy_has() {
     drop(two);
     eventually(|| served.children().is_empty());
     served.spawn(job(&["exit", "0"])).unwrap();
+}
+
+#[test]
+fn a_client_hands_nothing_to_a_stranger_who_listens_unless_it_names_that_user() {
+    if !is_root() {
+        return;
+    }
+    let served = Served::new(Some(65534), "");
+    for named in [None, Some(1)] {
+        let refused = Client::connect_to(&served.socket(), named).unwrap_err();
+        assert!(matches!(refused, SpawnError::Stranger { uid: 65534, own: 0, .. }), "{refused}");
+    }
+    let child = Client::connect_to(&served.socket(), Some(65534)).unwrap().spawn(job(&["exit", "3"]), &[]).unwrap();
+    assert_eq!(child.wait().unwrap(), Ending::Exited(3));
 }
 
 /// FLUSH of include/uapi/linux/fuse.h: what closing a file asks its file system.
