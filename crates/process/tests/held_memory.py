@@ -5,57 +5,31 @@ page of the file stays locked; another maps the file, which waits for that page 
 with its process group.
 """
 
-import ctypes
 import os
-import struct
 import sys
 import threading
 import time
 
-libc = ctypes.CDLL(None)
-libc.mmap.restype = ctypes.c_void_p
-LOOKUP, GETATTR, OPEN, READ, INIT = 1, 3, 14, 15, 26
-UNANSWERED = (2, 36, 42)
-DIRECT_IO = 1
-
-fuse, place = os.open("/dev/fuse", os.O_RDWR), sys.argv[1].encode()
-options = b"fd=%d,rootmode=40000,user_id=0,group_id=0" % fuse
-assert libc.mount(b"holds", place, b"fuse", 6, options) == 0
+import fuse_file
 
 
-def attributes(node):
-    return struct.pack("6Q10I", node, 8192, 16, 0, 0, 0, 0, 0, 0, 0o100755 if node == 2 else 0o40755, 1, 0, 0, 0, 4096, 0)
+def is_answered(call, _):
+    if call == fuse_file.READ:
+        os.write(told, b"x")
+    return call != fuse_file.READ
 
 
-def serve():
-    opened = 0
-    while True:
-        asked = os.read(fuse, 1 << 17)
-        _, call, unique, node = struct.unpack("IIQQ", asked[:24])
-        opened += call == OPEN
-        answers = {
-            INIT: struct.pack("IIIIHHIIHHI28x", 7, 31, 65536, 0, 16, 12, 65536, 1, 0, 0, 0),
-            LOOKUP: struct.pack("4Q2I", 2, 0, 0, 0, 0, 0) + attributes(2),
-            GETATTR: struct.pack("QII", 0, 0, 0) + attributes(node),
-            OPEN: struct.pack("QII", 0, DIRECT_IO if opened > 1 else 0, 0),
-        }
-        if call == READ:
-            os.write(told, b"x")
-        elif call not in UNANSWERED:
-            answer = answers.get(call, b"")
-            os.write(fuse, struct.pack("IiQ", 16 + len(answer), 0, unique) + answer)
-
-
+fuse = fuse_file.mounted(sys.argv[1].encode())
 hears, told = os.pipe()
 if os.fork() == 0:
-    serve()
+    fuse_file.serve(fuse, is_answered, lambda opened: fuse_file.DIRECT_IO if opened > 1 else 0)
 os.close(fuse)
-file = place + b"/file"
+file = sys.argv[1].encode() + b"/f"
 cached = os.open(file, os.O_RDONLY)
 direct = os.open(file, os.O_RDONLY)
 threading.Thread(target=os.read, args=(cached, 4096), daemon=True).start()
 os.read(hears, 1)
-keeper = threading.Thread(target=libc.mmap, args=(None, ctypes.c_size_t(8192), 1, 2, direct, ctypes.c_long(0)), daemon=True)
+keeper = threading.Thread(target=fuse_file.mapped, args=(direct, 1), daemon=True)
 line = b"%d\n" % os.getpid()
 keeper.start()
 # Until it has reached the kernel. What Python allocates from now on may wait, too.
