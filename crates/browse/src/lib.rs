@@ -10,7 +10,6 @@ mod devtools;
 #[doc(hidden)]
 pub mod foreign;
 pub mod pages;
-mod peer;
 mod server;
 mod visit;
 mod visitor;

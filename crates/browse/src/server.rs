@@ -7,13 +7,13 @@
 
 use crate::beneath::{Found, Site, media_type};
 use crate::pages::{Page, Source};
-use crate::peer::user_of;
 use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, COOKIE, HOST, HeaderValue, LOCATION, SET_COOKIE};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use slowpath_process::loopback::{secret, user_of};
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
@@ -48,17 +48,6 @@ struct Served {
 fn address(number: usize) -> Ipv4Addr {
     let [high, low] = u16::try_from(number + 1).unwrap_or(u16::MAX).to_be_bytes();
     Ipv4Addr::new(127, 77, high, low)
-}
-
-/// 128 bits that nobody else knows, as a part of a path.
-fn secret() -> io::Result<String> {
-    let mut bytes = [0u8; 16];
-    // SAFETY: the kernel writes at most 16 bytes to a place of ours; so few it gives whole (getrandom(2)).
-    let given = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    if given != 16 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 impl PageServer {

@@ -1,8 +1,10 @@
 //! Where the kernel's files are read from: this machine, or a directory to which they were copied on another.
 //!
-//! Owns reading: bounded, never following a link out of a saved directory, and why something could not be read. Leaves what the
-//! text means to each factor.
+//! Owns reading: bounded, never following a link out of a saved directory, of a process never without a deadline, and why something could
+//! not be read. Leaves what the text means to each factor.
 
+use slowpath_process::{DeadlineError, ProcessFiles};
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
@@ -26,10 +28,9 @@ pub enum Missing {
 }
 
 /// Where files are read.
-#[derive(Clone, Debug)]
 pub enum Place {
-    /// This machine.
-    Here,
+    /// This machine. A process can hold back who reads its files, so these are read by a child.
+    Here(RefCell<ProcessFiles>),
     /// A copy: below it `proc/PID/status`, `sys/...` as on the machine, or the files of `/proc/PID` themselves.
     Saved(PathBuf),
     /// The text of one `/proc/PID/status`, and nothing else.
@@ -37,6 +38,11 @@ pub enum Place {
 }
 
 impl Place {
+    /// This machine.
+    pub fn here() -> Self {
+        Self::Here(RefCell::default())
+    }
+
     /// The text of a file given by its path without the first slash (`proc/1/status`).
     pub fn read(&self, path: &str) -> Result<String, Missing> {
         let bytes = self.bytes(path)?;
@@ -45,7 +51,14 @@ impl Place {
 
     fn bytes(&self, path: &str) -> Result<Vec<u8>, Missing> {
         let (file, saved) = match self {
-            Self::Here => (File::open(Path::new("/").join(path)), false),
+            Self::Here(processes) if is_of_process(path) => {
+                let read = processes.borrow_mut().read(&Path::new("/").join(path), MOST_BYTES);
+                return read.map_err(|error| match error {
+                    DeadlineError::Failed(error) => why(&error, false),
+                    other => Missing::Failed(other.to_string()),
+                });
+            }
+            Self::Here(_) => (File::open(Path::new("/").join(path)), false),
             Self::Saved(directory) => (open_saved(&directory.join(path)), true),
             Self::Status(text) if path == "status" => return Ok(text.clone().into_bytes()),
             Self::Status(_) => return Err(Missing::NotSaved),
@@ -58,13 +71,13 @@ impl Place {
     /// Where a symbolic link leads; in a copy also a file that holds what `readlink` printed.
     pub fn link(&self, path: &str) -> Result<String, Missing> {
         let full = match self {
-            Self::Here => Path::new("/").join(path),
+            Self::Here(_) => Path::new("/").join(path),
             Self::Saved(directory) => directory.join(path),
             Self::Status(_) => return Err(Missing::NotSaved),
         };
         match (std::fs::read_link(full), self) {
             (Ok(target), _) => Ok(text(target.as_os_str())),
-            (Err(error), Self::Here) => Err(why(&error, false)),
+            (Err(error), Self::Here(_)) => Err(why(&error, false)),
             (Err(_), Self::Saved(_) | Self::Status(_)) => Ok(self.read(path)?.trim_end().to_owned()),
         }
     }
@@ -72,7 +85,7 @@ impl Place {
     /// Names in a directory, sorted.
     pub fn list(&self, path: &str) -> Result<Vec<String>, Missing> {
         let (full, saved) = match self {
-            Self::Here => (Path::new("/").join(path), false),
+            Self::Here(_) => (Path::new("/").join(path), false),
             Self::Saved(directory) => (directory.join(path), true),
             Self::Status(_) => return Err(Missing::NotSaved),
         };
@@ -84,8 +97,13 @@ impl Place {
 
     /// Whether it is this machine, so that system calls can be asked too.
     pub fn is_here(&self) -> bool {
-        matches!(self, Self::Here)
+        matches!(self, Self::Here(_))
     }
+}
+
+/// Whether a file is one of `/proc/PID`. In the child that reads, `/proc/self` would be another.
+fn is_of_process(path: &str) -> bool {
+    path.strip_prefix("proc/").is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 /// Regular files only: a copy comes from elsewhere and could hold a pipe, or a link to a file of ours.
@@ -116,6 +134,7 @@ fn text(name: &OsStr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::snapshot::Snapshot;
 
     #[test]
     fn a_copy_is_read_without_following_links_and_links_are_told_as_text() {
@@ -133,12 +152,54 @@ mod tests {
 
     #[test]
     fn the_reason_is_the_kernels_own() {
-        assert_eq!(Place::Here.read("proc/self/no_such_file"), Err(Missing::Absent));
-        assert!(Place::Here.read("proc/self/status").unwrap().contains("Pid:"));
-        assert_eq!(
-            Place::Here.read("proc/self/mem"),
-            Err(Missing::Failed("Input/output error (os error 5)".to_owned()))
-        );
+        let here = Place::here();
+        for process in ["self".to_owned(), std::process::id().to_string()] {
+            assert_eq!(here.read(&format!("proc/{process}/no_such_file")), Err(Missing::Absent));
+            assert!(here.read(&format!("proc/{process}/status")).unwrap().contains("Pid:"));
+            assert_eq!(
+                here.read(&format!("proc/{process}/mem")),
+                Err(Missing::Failed("Input/output error (os error 5)".to_owned()))
+            );
+        }
+    }
+
+    #[test]
+    fn a_process_that_holds_its_own_memory_map_costs_a_deadline_and_shows_the_rest() {
+        if !nix::unistd::geteuid().is_root() || File::open("/dev/fuse").is_err() {
+            println!("skipped: FUSE needs root and /dev/fuse");
+            return;
+        }
+        use std::io::BufRead;
+        use std::os::unix::process::CommandExt;
+        let place = tempfile::tempdir().unwrap();
+        let mut holding = std::process::Command::new("/usr/bin/unshare")
+            .args(["-m", "/usr/bin/python3", "-S"])
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../process/tests/held_memory.py"))
+            .arg(place.path())
+            .stdout(std::process::Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        std::io::BufReader::new(holding.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let pid = line.trim().parse::<u32>().expect("the memory is held");
+        // In a thread that the test need not wait for.
+        let (told, tells) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let here = Place::here();
+            let held = ["environ", "cmdline", "numa_maps"].map(|file| here.read(&format!("proc/{pid}/{file}")));
+            told.send((held, here.read(&format!("proc/{pid}/status")), Snapshot::of_process(pid).is_ok())).unwrap();
+        });
+        let result = tells.recv_timeout(std::time::Duration::from_secs(60));
+        nix::sys::signal::killpg(nix::unistd::Pid::from_raw(holding.id() as i32), nix::sys::signal::Signal::SIGKILL)
+            .unwrap();
+        holding.wait().unwrap();
+        let (held, status, is_read) = result.expect("who reads it is not held up for ever");
+        for held in held {
+            let why = held.map(|text| text.len());
+            assert!(matches!(&why, Err(Missing::Failed(why)) if why.contains("no answer within")), "{why:?}");
+        }
+        assert!(status.unwrap().contains("Pid:") && is_read);
     }
 
     #[test]

@@ -132,7 +132,7 @@ impl Snapshot {
     /// # Errors
     /// There is no such process, it ended while it was read, or it executed one program after the other.
     pub fn of_process(pid: u32) -> Result<Self, SnapshotError> {
-        let place = Place::Here;
+        let place = Place::here();
         let directory = format!("proc/{pid}");
         for _ in 0..ATTEMPTS {
             let before = Running::of(&place, &directory).map_err(|missing| match missing {

@@ -15,6 +15,7 @@ pub mod apply;
 mod artifact_subject;
 pub mod avoid_copy;
 pub mod declaration;
+mod digest;
 pub mod drop_isolation;
 pub mod grant_read;
 pub mod huge_pages;
@@ -38,6 +39,7 @@ pub mod treatment;
 pub mod word;
 
 pub use declaration::{Declaration, is_same_name};
+pub use digest::sha256;
 pub use not_triable::NotTriable;
 pub use plan::{Change, FixPlan, Privilege, Scope, Trial};
 pub use program::Program;

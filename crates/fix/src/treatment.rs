@@ -23,6 +23,9 @@ pub enum Treatment {
     PreloadPlan {
         /// Name of the plan's file in the directory of the diagnosis.
         file: String,
+        /// SHA-256 of that file as it was written, in hexadecimal digits; `null` from an older slowpath.
+        #[serde(default)]
+        sha256: Option<String>,
     },
     /// Another setting of the device that holds the program's files.
     Readahead {

@@ -28,7 +28,7 @@ pub fn preload_plan(bytes: &[u8]) {
 /// A file that somebody wrote, with each fix kept in it that it can keep: nothing but whole additions.
 pub fn changed_file(bytes: &[u8]) {
     let variable = Treatment::variable("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=2097152");
-    let replay = Treatment::PreloadPlan { file: "preload_plan.plan".to_owned() };
+    let replay = Treatment::PreloadPlan { file: "preload_plan.plan".to_owned(), sha256: None };
     for treatment in [variable, replay] {
         let plan = FixPlan { treatment, ..PreloadPlan::default().fix_plan("") };
         for target in apply::TARGETS.iter().filter(|kind| apply::refusal(kind, &plan).is_none()) {

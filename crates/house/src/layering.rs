@@ -133,7 +133,11 @@ pub const ALLOWED: &[Rule] = &[
         why: "judges numbers and recordings; it says how many launches a verdict takes, which verify makes, and has budgets and recordings read \
               as their user (session, on which verify stands)",
     },
-    Rule { name: "browse", may_use: &["tables"], why: "visits pages in a browser that others start and watch" },
+    Rule {
+        name: "browse",
+        may_use: &["tables", "process"],
+        why: "visits pages in a browser that others start and watch; whose a connection is, process asks the kernel",
+    },
     Rule {
         name: "context",
         may_use: &["tables", "process", "launch", "session", "lab", "seccomp"],

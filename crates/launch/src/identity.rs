@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{Gid, Uid, User, getegid, geteuid, getgrouplist, getgroups, getuid};
 use serde::{Deserialize, Serialize};
-use slowpath_process::{Credentials, NO_ID, NOBODY};
+use slowpath_process::{Capabilities, Credentials, NO_ID, NOBODY};
 
 /// The group of a numeric user without an entry in the user database: the kernel's overflow group, "nogroup".
 const NO_GROUP: u32 = NOBODY;
@@ -206,6 +206,12 @@ impl Identity {
     /// What it is to the kernel.
     pub fn credentials(&self) -> Credentials {
         Credentials { uid: self.uid, gid: self.gid, groups: self.groups.clone() }
+    }
+
+    /// Whether this process is that user and has no more power.
+    pub fn has_all_that_this_process_has(&self) -> bool {
+        let uid = geteuid().as_raw();
+        uid != 0 && uid == self.uid && Capabilities::of_this_thread().is_ok_and(Capabilities::is_empty)
     }
 
     /// The full environment of a target, from the caller's.

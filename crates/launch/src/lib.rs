@@ -49,6 +49,7 @@ mod os_text;
 mod outcome;
 mod process_launcher;
 mod ptrace;
+mod ready_page;
 mod ready_when;
 mod scheduling_attributes;
 mod seen_file;

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::launcher::{Order, read_page};
+use crate::launcher::Order;
 use crate::wire::{self, EndCause, Ended, ExecFailure, FromLauncher, Received, ToLauncher};
 use crate::{
     EndPolicy, ExecError, Hooks, LaunchError, LaunchOutcome, LaunchSpec, Launcher, LeftOut, LeftOutReason, ReadyWhen,
-    StopReason, sys,
+    StopReason, ready_page, sys,
 };
 
 /// The first argument with which the calling program starts itself as the launcher.
@@ -149,7 +149,9 @@ impl Launcher for ProcessLauncher {
     fn launch(&mut self, spec: &LaunchSpec, hooks: &mut dyn Hooks) -> Result<LaunchOutcome, LaunchError> {
         spec.validate()?;
         let page = match &spec.ready {
-            ReadyWhen::Browser { page: Some(path) } => Some(read_page(path).map_err(LaunchError::InvalidSpec)?),
+            ReadyWhen::Browser { page: Some(path) } => {
+                Some(ready_page::of(path, &spec.identity).map_err(LaunchError::InvalidSpec)?)
+            }
             _ => None,
         };
         // In a namespace of its own the target has another pid for the observer than for main: the target reports it itself.

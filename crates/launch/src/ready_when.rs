@@ -43,8 +43,9 @@ pub enum ReadyWhen {
     /// `notify`: `READY=1` on `NOTIFY_SOCKET`, as `sd_notify(3)` sends it.
     Notify,
     /// `browser[:HTML_FILE]`: a page served on a loopback port ran its first script. The script requests `/ready`;
-    /// the request counts when it has been read. A page that mentions `/ready` itself is served as it is (it decides
-    /// when it is ready); into any other the script is put first in its head.
+    /// the request counts when it has been read, and comes from a connection of the target's user that knows the secret in the page's
+    /// address or has its cookie. A page that mentions `/ready` itself is served as it is (it decides when it is ready); into any other
+    /// the script is put first in its head. The file is read once, as the target's user.
     Browser {
         /// The page; `None` for a minimal one.
         page: Option<PathBuf>,

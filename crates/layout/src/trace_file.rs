@@ -128,7 +128,7 @@ pub enum LeftOutReason {
     TextRelocations,
     /// It has more than 2 GiB.
     TooLarge,
-    /// The kernel does not let its code be changed, as in a program that its user cannot read.
+    /// Its code may not be changed, as in a program that its user cannot read, or one with rights that the target has not.
     Protected,
     /// Its run-time linker has no `_dl_debug_state` that can be watched: what was loaded after the start was not seen.
     LoaderUnknown,
@@ -144,7 +144,9 @@ impl LeftOutReason {
             Self::NoFunctions => "it has neither symbols nor frame descriptions",
             Self::TextRelocations => "the run-time linker writes into its code",
             Self::TooLarge => "it has more than 2 GiB",
-            Self::Protected => "the kernel does not let its code be changed",
+            Self::Protected => {
+                "its code may not be changed (its user cannot read it, or it has rights that the target has not)"
+            }
             Self::LoaderUnknown => {
                 "its run-time linker does not report when it loads objects: objects loaded later were not seen"
             }

@@ -1,6 +1,7 @@
 //! Files under `/proc` that show or open what a process has in memory, read by a child that may hang ([`Deadline`]).
 
 use crate::deadline::{Answer, Deadline, DeadlineError, LIMIT};
+use crate::user_file_system::{copied, is_answered_by_a_program};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,7 +20,7 @@ type Work = fn(&[u8]) -> io::Result<Answer>;
 /// whoever asks it for anything, so a process with privilege hands it on and asks nothing.
 #[derive(Debug)]
 pub struct Opened {
-    /// For reading.
+    /// For reading. Of a file that a program answers for (FUSE) it is a copy in memory: even to close that one could take for ever.
     pub file: OwnedFd,
     /// Device as the kernel encodes it (`major << 20 | minor`).
     pub dev: u64,
@@ -103,6 +104,7 @@ fn answer(request: &[u8]) -> io::Result<Answer> {
         return Ok((bytes, None));
     }
     let dev = u64::from(libc::major(metadata.dev())) << 20 | u64::from(libc::minor(metadata.dev()));
+    let file = if is_answered_by_a_program(&file)? { copied(&file)? } else { file };
     let words = [dev, metadata.ino(), metadata.size(), metadata.uid().into(), (metadata.mode() & 0o7777).into()];
     Ok((words.iter().flat_map(|word| word.to_ne_bytes()).collect(), Some(file.into())))
 }

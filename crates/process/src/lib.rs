@@ -5,7 +5,7 @@
 //! that others can change ([`open_beneath`], [`trusted_directory`], [`plain_directory`], [`MountTable`]); the directory that
 //! only we can write ([`StateDirectory`]) and who owns what lies
 //! there ([`Owner`]); removing what a user could have changed ([`remove_directory_as`]); reading what others control without
-//! waiting for them ([`Deadline`], [`shares_files`]); messages with descriptors from whom the kernel names ([`receive_packet`], [`Peer`]). Leaves to others: who a target
+//! waiting for them ([`Deadline`], [`shares_files`], [`foreign_file`]); who talks to us over [`loopback`]; messages with descriptors from whom the kernel names ([`receive_packet`], [`Peer`]). Leaves to others: who a target
 //! runs as (`launch`), and what a process without privilege works on.
 //!
 //! Nothing here decides; each function either does what its name says and checks that it did, or returns an error.
@@ -14,7 +14,9 @@ mod capabilities;
 mod credentials;
 mod deadline;
 mod deadline_files;
+pub mod foreign_file;
 mod groups;
+pub mod loopback;
 mod mount_table;
 mod other_process;
 mod owner;
@@ -23,6 +25,7 @@ mod removal;
 mod sandbox;
 mod state;
 mod trusted_path;
+mod user_file_system;
 mod worker;
 
 pub use capabilities::Capabilities;
@@ -32,14 +35,15 @@ pub use deadline_files::{Opened, ProcessFiles};
 pub use mount_table::{MountPoint, MountTable, NotOpened};
 pub use other_process::{UnreadableLink, shares_files, status_field};
 pub use owner::Owner;
-pub use packet::{MOST_DESCRIPTORS, Packet, Peer, receive_packet, send_packet};
+pub use packet::{MOST_DESCRIPTORS, Packet, Peer, discard_packet, peek_packet, receive_packet, send_packet};
 pub use removal::{remove_directory, remove_directory_as, remove_empty_directory};
 pub use sandbox::{
     Duty, Place, Printing, Sandbox, SandboxError, become_before_exec, close_all_but, reduce_before_exec,
 };
 pub use state::{Entry, Found, StateDirectory, StateError};
 pub use trusted_path::{
-    FileIdentity, fresh_directory, new_directory, open_beneath, open_plain, plain_directory, trusted_directory,
-    trusted_file,
+    FileIdentity, TrustedFile, fresh_directory, new_directory, open_beneath, open_plain, plain_directory,
+    trusted_directory, trusted_file,
 };
+pub use user_file_system::is_answered_by_a_program;
 pub use worker::{MOST_BYTES, Worker, WorkerError, remember_panics};

@@ -29,20 +29,48 @@ const CONTROL_WORDS: usize = 160;
 /// # Errors
 /// `WouldBlock` where nothing is there; what recvmsg(2) says otherwise. A connection that was reset counts as closed.
 pub fn receive_packet(socket: impl AsFd, most: usize) -> io::Result<Option<Packet>> {
-    let mut packet = Packet { bytes: vec![0; most], ..Packet::default() };
     let mut control = [0u64; CONTROL_WORDS];
+    received_packet(socket.as_fd(), most, &mut control, 0)
+}
+
+/// Looks at a message without its descriptors, which stay where they are, as the message does: a process that must not hold what another
+/// user has opened decides by this who receives it. `is_cut` tells of bytes only.
+///
+/// # Errors
+/// As [`receive_packet`].
+pub fn peek_packet(socket: impl AsFd, most: usize) -> io::Result<Option<Packet>> {
+    received_packet(socket.as_fd(), most, &mut [], libc::MSG_PEEK)
+}
+
+/// Takes a message away; its descriptors are gone with it, without a close that could be held up.
+///
+/// # Errors
+/// As [`receive_packet`].
+pub fn discard_packet(socket: impl AsFd) -> io::Result<()> {
+    received_packet(socket.as_fd(), 1, &mut [], 0).map(drop)
+}
+
+fn received_packet(
+    socket: BorrowedFd<'_>,
+    most: usize,
+    control: &mut [u64],
+    more: libc::c_int,
+) -> io::Result<Option<Packet>> {
+    let mut packet = Packet { bytes: vec![0; most], ..Packet::default() };
     let mut part = libc::iovec { iov_base: packet.bytes.as_mut_ptr().cast(), iov_len: most };
     // SAFETY: a structure of integers and pointers, of which all-zero is a value.
     let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     header.msg_iov = &raw mut part;
     header.msg_iovlen = 1;
-    header.msg_control = control.as_mut_ptr().cast();
-    header.msg_controllen = size_of_val(&control) as _;
+    if !control.is_empty() {
+        header.msg_control = control.as_mut_ptr().cast();
+        header.msg_controllen = size_of_val(control) as _;
+    }
     let mut was_reset = false;
     let length = loop {
-        let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
+        let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC | more;
         // SAFETY: the header names memory of ours with its true lengths, and all of it lives until the call returns.
-        let length = unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut header, flags) };
+        let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags) };
         match usize::try_from(length) {
             Ok(length) => break length,
             Err(_) => match io::Error::last_os_error() {
@@ -54,8 +82,9 @@ pub fn receive_packet(socket: impl AsFd, most: usize) -> io::Result<Option<Packe
         }
     };
     // First of all, so that whatever follows, none stays open.
-    packet.descriptors = received(&header);
-    packet.is_cut = header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0;
+    packet.descriptors = if control.is_empty() { Vec::new() } else { received(&header) };
+    let cut = if control.is_empty() { libc::MSG_TRUNC } else { libc::MSG_TRUNC | libc::MSG_CTRUNC };
+    packet.is_cut = header.msg_flags & cut != 0;
     packet.bytes.truncate(length);
     Ok((length > 0).then_some(packet))
 }
@@ -228,6 +257,30 @@ mod tests {
         drop(other);
         assert_eq!(receive_packet(&one, 9).unwrap().unwrap().bytes, b"answer");
         assert!(receive_packet(&one, 9).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_message_is_looked_at_and_thrown_away_without_its_descriptors() {
+        let (one, other) = pair();
+        let open = || std::fs::read_dir("/proc/thread-self/fd").unwrap().count();
+        let (reader, writer) = pipe().unwrap();
+        for text in [b"first", b"other"] {
+            send_packet(&other, text, &[writer.as_fd()]).unwrap();
+        }
+        drop(writer);
+        let before = open();
+        let peeked = peek_packet(&one, 9).unwrap().unwrap();
+        assert_eq!((&peeked.bytes[..], peeked.descriptors.len(), peeked.is_cut), (&b"first"[..], 0, false));
+        assert_eq!(peek_packet(&one, 9).unwrap().unwrap().bytes, b"first", "it stays");
+        discard_packet(&one).unwrap();
+        assert_eq!(open(), before);
+        let packet = receive_packet(&one, 9).unwrap().unwrap();
+        assert_eq!((&packet.bytes[..], packet.descriptors.len()), (&b"other"[..], 1));
+        drop(packet);
+        let mut said = String::new();
+        File::from(reader).read_to_string(&mut said).unwrap();
+        assert_eq!(said, "", "nobody holds a copy");
+        assert_eq!(peek_packet(&one, 9).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
 
     #[test]

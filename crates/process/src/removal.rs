@@ -4,7 +4,8 @@
 //! directory is the very one that was made, and who removes has no more rights than the user.
 
 use crate::trusted_path::FileIdentity;
-use crate::{Credentials, drop_to, open_beneath};
+use crate::{Credentials, close_all_but, drop_to, open_beneath};
+use nix::sys::prctl::{set_dumpable, set_no_new_privs};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, geteuid};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
@@ -62,13 +63,21 @@ pub fn remove_directory_as(user: &Credentials, parent: impl AsFd, name: &OsStr, 
     // SAFETY: the child works on copies of this thread's memory only, and ends without running destructors.
     match unsafe { fork() }? {
         ForkResult::Child => {
-            let result = drop_to(user).map_err(io::Error::other).and_then(|()| remove_directory(parent, name, meant));
+            let result = become_user(user, &parent).and_then(|()| remove_directory(parent, name, meant));
             let code = result.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EPERM));
             // SAFETY: ends the child at once.
             unsafe { libc::_exit(code) }
         }
         ForkResult::Parent { child } => wait(child),
     }
+}
+
+/// Of the child: has nothing of root's from now on, neither a descriptor but this one nor a way in for the user.
+fn become_user(user: &Credentials, kept: &impl AsFd) -> io::Result<()> {
+    close_all_but(&[kept.as_fd().as_raw_fd()])?;
+    drop_to(user).map_err(io::Error::other)?;
+    set_dumpable(false)?;
+    Ok(set_no_new_privs()?)
 }
 
 /// An errno is an exit code: the largest is 133 (include/uapi/asm-generic/errno.h).

@@ -1,18 +1,19 @@
 //! Opening paths that another user could change, without ever following what that user put there.
 //!
 //! A path is looked up once, by a call that follows no symbolic link ([`open_beneath`]), or whose every component was seen
-//! to be changeable by root and ourselves only ([`trusted_directory`]). What follows is done with the descriptor.
+//! to be changeable by root and ourselves only ([`trusted_directory`], [`trusted_file`]). What follows is done with the descriptor.
 
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, fstat, mkdirat, openat2, statx};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, fstat, mkdirat, openat2, readlinkat, statx,
+};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 /// `S_ISVTX` and write permission for group and others, inode(7).
 const STICKY: u32 = 0o1000;
@@ -109,22 +110,91 @@ pub fn trusted_directory(path: &Path) -> io::Result<OwnedFd> {
     Ok(directory)
 }
 
-/// Whether a file can be changed by root only, in directories of which that is so ([`trusted_directory`]); of a link of root's, both its own
-/// directories and those that it leads to.
+/// A file that only root can change, by a path of which only root can change a part.
+#[derive(Debug)]
+pub struct TrustedFile {
+    /// The checked file itself (`O_PATH`), whatever happens to its name.
+    pub file: OwnedFd,
+    /// Its path without a link: only root can make it lead elsewhere.
+    pub path: PathBuf,
+}
+
+impl TrustedFile {
+    /// Its content, so many bytes at most.
+    ///
+    /// # Errors
+    /// It is longer, or cannot be read.
+    pub fn read(&self, most: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let file = fs::File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))?;
+        file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+        match bytes.len() as u64 > most {
+            true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {most} bytes"))),
+            false => Ok(bytes),
+        }
+    }
+}
+
+/// Symbolic links that one path may lead through, as path_resolution(7) has it.
+const MOST_LINKS: usize = 40;
+
+/// Opens a file that only root can change, component by component: each directory on the way is one of [`trusted_directory`]'s, and each link
+/// root's, so that nobody else decides where the path leads, now or later.
 ///
 /// # Errors
-/// `PermissionDenied` where others can change it, or what the kernel says.
-pub fn trusted_file(path: &Path) -> io::Result<()> {
-    let parent = path.parent().ok_or_else(|| io::Error::other("it has no directory"))?;
-    trusted_directory(&fs::canonicalize(parent)?)?;
-    let found = fs::symlink_metadata(path)?;
-    if found.is_symlink() && found.uid() == 0 {
-        return trusted_file(&fs::canonicalize(path)?);
+/// `PermissionDenied` with the part that others can change, `ELOOP` after 40 links, or what the kernel says.
+pub fn trusted_file(path: &Path) -> io::Result<TrustedFile> {
+    let path = std::path::absolute(path)?;
+    let denied = |what: &Path, why: &str| {
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} {why}", what.display())))
+    };
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let root = openat2(CWD, "/", flags | OFlags::DIRECTORY, Mode::empty(), PLAIN)?;
+    require_trusted(&root, Path::new("/"))?;
+    // What is left of the path, the next component last; and the directories that it has led through, by their names.
+    let backwards = |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
+    let mut left = backwards(&path);
+    let mut passed: Vec<(OsString, OwnedFd)> = Vec::new();
+    let mut links = 0;
+    while let Some(name) = left.pop() {
+        match name.as_bytes() {
+            b"/" => passed.clear(),
+            b"." => {}
+            b".." => drop(passed.pop()),
+            _ => {
+                let seen: PathBuf =
+                    [OsStr::new("/")].into_iter().chain(passed.iter().map(|(name, _)| name.as_os_str())).collect();
+                let seen = seen.join(&name);
+                let directory = passed.last().map_or(&root, |(_, directory)| directory);
+                let resolve = PLAIN | ResolveFlags::BENEATH;
+                let opened = again(|| openat2(directory, &name, flags, Mode::empty(), resolve))?;
+                let found = fstat(&opened)?;
+                match FileType::from_raw_mode(found.st_mode) {
+                    FileType::Directory => {
+                        require_trusted(&opened, &seen)?;
+                        passed.push((name, opened));
+                    }
+                    FileType::Symlink if found.st_uid == 0 => {
+                        links += 1;
+                        if links > MOST_LINKS {
+                            return Err(Errno::LOOP.into());
+                        }
+                        let target = readlinkat(&opened, "", Vec::new())?;
+                        left.extend(backwards(Path::new(OsStr::from_bytes(target.to_bytes()))));
+                    }
+                    FileType::RegularFile if left.is_empty() => {
+                        return match found.st_uid == 0 && found.st_mode & WRITABLE_BY_OTHERS == 0 {
+                            true => Ok(TrustedFile { file: opened, path: seen }),
+                            false => denied(&seen, "can be changed by other users"),
+                        };
+                    }
+                    FileType::Symlink => return denied(&seen, "is a symbolic link of another user"),
+                    _ => return denied(&seen, "is no regular file"),
+                }
+            }
+        }
     }
-    match found.is_file() && found.uid() == 0 && found.mode() & WRITABLE_BY_OTHERS == 0 {
-        true => Ok(()),
-        false => Err(io::Error::new(io::ErrorKind::PermissionDenied, "it can be changed by other users")),
-    }
+    denied(&path, "is no regular file")
 }
 
 /// Opens a directory by an absolute path that holds no symbolic link, whoever could have put one there.
@@ -236,6 +306,44 @@ mod tests {
         symlink(&inner, place.path().join("link")).unwrap();
         assert_eq!(errno_of(trusted_directory(&place.path().join("link"))), Some(libc::ELOOP));
         assert!(trusted_directory(Path::new("tmp")).is_err());
+    }
+
+    #[test]
+    fn a_trusted_file_is_reached_through_roots_links_and_through_nobody_elses() {
+        if !nix::unistd::geteuid().is_root() {
+            println!("skipped: only root has files that are root's");
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        ["real", "theirs"].iter().for_each(|name| fs::create_dir(at(name)).unwrap());
+        fs::write(at("real/file"), "root's").unwrap();
+        std::os::unix::fs::chown(at("theirs"), Some(65534), Some(65534)).unwrap();
+        symlink("../real/./file", at("real/relative")).unwrap();
+        symlink(at("real"), at("link")).unwrap();
+        for name in ["real/file", "real/relative", "link/relative", "link/../real/file"] {
+            let trusted = trusted_file(&at(name)).unwrap();
+            assert_eq!(trusted.path, fs::canonicalize(at("real/file")).unwrap(), "{name}");
+            assert_eq!(trusted.read(6).unwrap(), b"root's", "{name}");
+            assert!(trusted.read(5).is_err(), "{name}");
+        }
+        // It leads to a file of root's at this moment, and its owner makes it lead elsewhere in the next.
+        symlink(at("real"), at("theirs/bin")).unwrap();
+        symlink(at("real/file"), at("theirs/file")).unwrap();
+        for name in ["theirs/bin/file", "theirs/file", "theirs/../real/file"] {
+            let refused = trusted_file(&at(name)).unwrap_err();
+            assert!(refused.to_string().contains("theirs can be changed"), "{name}: {refused}");
+        }
+        fs::write(at("real/open"), "").unwrap();
+        fs::set_permissions(at("real/open"), fs::Permissions::from_mode(0o666)).unwrap();
+        symlink("loop", at("loop")).unwrap();
+        assert!(trusted_file(&at("real/open")).unwrap_err().to_string().contains("open can be changed"));
+        assert_eq!(errno_of(trusted_file(&at("loop"))), Some(libc::ELOOP));
+        assert!(trusted_file(&at("real")).is_err() && trusted_file(&at("none")).is_err());
+        // What was checked is what is read, whatever its name is by then.
+        let trusted = trusted_file(&at("real/file")).unwrap();
+        fs::rename(at("real/open"), at("real/file")).unwrap();
+        assert_eq!(trusted.read(100).unwrap(), b"root's");
     }
 
     #[test]

@@ -332,6 +332,33 @@ fn a_parser_opens_nothing_starts_nothing_signals_nobody_and_makes_no_code() {
 }
 
 #[test]
+fn no_worker_has_the_kernel_signal_a_process_through_a_descriptor() {
+    let (output, parent) = (1, i64::from(std::process::id()));
+    let signals = [
+        (libc::F_SETOWN, parent),
+        // F_SETSIG, F_SETOWN_EX and F_NOTIFY of include/uapi: fcntl(2).
+        (10, i64::from(libc::SIGKILL)),
+        (15, 0),
+        (1026, 0),
+        (libc::F_SETLEASE, 0),
+        (libc::F_SETFL, i64::from(libc::O_ASYNC | libc::O_NONBLOCK)),
+    ];
+    let plain = [(libc::F_GETFD, 0), (libc::F_SETFD, 0), (libc::F_GETFL, 0), (libc::F_SETFL, 0), (libc::F_DUPFD, 3)];
+    for duty in [Duty::Parse, Duty::Read, Duty::Write, Duty::Browse] {
+        let sandbox = Sandbox::new(root_or_me(), duty).silent();
+        let fcntl = |command: i32, argument: i64| {
+            answer(&sandbox, || call(libc::SYS_fcntl, [output, i64::from(command), argument, 0]))
+        };
+        for (command, argument) in signals {
+            assert_eq!(fcntl(command, argument), EPERM, "{duty:?}: {command}");
+        }
+        for (command, argument) in plain {
+            assert_eq!(fcntl(command, argument), 0, "{duty:?}: {command}");
+        }
+    }
+}
+
+#[test]
 fn a_reader_reads_and_starts_threads_and_changes_no_file_even_as_root() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("file");

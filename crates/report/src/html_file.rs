@@ -3,7 +3,8 @@
 
 use crate::html::{self, PageData};
 use crate::{Diagnosis, Launches, MOST_DIAGNOSIS_BYTES, ReportData, SideBySide};
-use slowpath_diagnose::directory::{DIAGNOSIS_FILE, recordings, write_json};
+use slowpath_diagnose::directory::{DIAGNOSIS_FILE, json_text, recordings, write_text};
+use slowpath_diagnose::kept::remember;
 use slowpath_diagnose::recording_sets::groups;
 use slowpath_launch::Identity;
 use slowpath_recording::Tables;
@@ -90,7 +91,7 @@ fn both_launches(
     launches.side_by_side(Some(shown_name))
 }
 
-/// Writes a diagnosis and its page into its directory, as its user; the page's name is returned.
+/// Writes a diagnosis and its page into its directory, as its user; the page's name is returned. Root notes first what is written there.
 ///
 /// # Errors
 /// As [`of_diagnosis`], or the diagnosis cannot be written.
@@ -101,8 +102,13 @@ pub fn with_diagnosis(
     progress: &dyn Progress,
 ) -> Result<PathBuf, Failure> {
     let page = directory.join("report.html");
+    let text = json_text(diagnosis)?;
+    // The diagnosis is whole without it.
+    if let Err(failure) = remember(directory, &text) {
+        progress.warn(&format!("{failure}; as root, `slowpath fix apply` will take it with --trust-diagnosis only"));
+    }
     as_user(identity, &Work::writing_beneath("writing the report", directory), || {
-        write_json(directory, DIAGNOSIS_FILE, diagnosis)?;
+        write_text(directory, DIAGNOSIS_FILE, &text)?;
         of_diagnosis(directory, diagnosis, &page, progress)
     })?;
     Ok(page)

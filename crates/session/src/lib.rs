@@ -12,7 +12,6 @@
 
 pub mod failure;
 pub mod fleet_package;
-pub mod foreign_file;
 pub mod fresh_directory;
 pub mod interrupt;
 mod memory_cost;
@@ -30,3 +29,4 @@ pub mod unwind_tables;
 pub mod whole_file;
 
 pub use progress::Progress;
+pub use slowpath_process::foreign_file;

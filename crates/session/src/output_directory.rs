@@ -2,13 +2,16 @@
 
 use crate::failure::{Failure, Kind};
 use crate::unprivileged::{Work, as_user};
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::Mode;
+use nix::unistd::{UnlinkatFlags, getegid, geteuid, unlinkat};
 use slowpath_launch::Identity;
 use slowpath_process::{new_directory, remove_empty_directory, trusted_directory};
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, fchown};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -39,7 +42,7 @@ pub fn prepare(path: &Path, user: &Identity) -> Result<PathBuf, Failure> {
         Ok(true) => remember(Made::ByUser { path: absolute.clone(), user: Box::new(user.clone()) }),
         Ok(false) => {}
         Err(refused) => {
-            let is_root = nix::unistd::geteuid().is_root();
+            let is_root = geteuid().is_root();
             let made =
                 if is_root { make_as_root(&absolute, user) } else { Err(io::ErrorKind::PermissionDenied.into()) };
             remember(made.map_err(|_| refused)?);
@@ -125,21 +128,69 @@ fn make(path: &Path) -> Result<bool, Failure> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         made => return made.map(|()| true).map_err(|error| unusable(path, &error)),
     }
-    let metadata = fs::symlink_metadata(path).map_err(|error| unusable(path, &error))?;
-    if !metadata.is_dir() {
-        return Err(Failure::new(Kind::Usage, format!("{} exists and is no directory", path.display())));
-    }
-    let mut entries = fs::read_dir(path).map_err(|error| unusable(path, &error))?;
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    let directory = match File::options().read(true).custom_flags(flags).open(path) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP)) => {
+            return Err(Failure::new(Kind::Usage, format!("{} exists and is no directory", path.display())));
+        }
+        opened => opened.map_err(|error| unusable(path, &error))?,
+    };
+    let mut entries =
+        fs::read_dir(format!("/proc/self/fd/{}", directory.as_raw_fd())).map_err(|error| unusable(path, &error))?;
     if entries.next().is_some() {
         return Err(Failure::new(Kind::Usage, format!("{} is not empty", path.display()))
             .hint("slowpath never overwrites a recording: name another directory with -o, or remove it"));
     }
-    let probe = path.join(".writable");
-    fs::write(&probe, b"").and_then(|()| fs::remove_file(&probe)).map_err(|error| unusable(path, &error))?;
+    let metadata = directory.metadata().map_err(|error| unusable(path, &error))?;
+    let is_anybodys =
+        metadata.mode() & 0o002 != 0 || metadata.mode() & 0o020 != 0 && metadata.gid() != getegid().as_raw();
+    if metadata.uid() != geteuid().as_raw() || is_anybodys {
+        let text = format!("the output directory {} belongs to, or can be written by, another user", path.display());
+        return Err(Failure::new(Kind::Usage, text)
+            .hint("name one that is not there yet: others could change what is written to this one"));
+    }
+    let create = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+    openat(&directory, PROBE, create, Mode::S_IRUSR | Mode::S_IWUSR)
+        .and_then(|_| unlinkat(&directory, PROBE, UnlinkatFlags::NoRemoveDir))
+        .map_err(|error| unusable(path, &error.into()))?;
     Ok(false)
 }
+
+/// A file that is made to see whether one can be, and removed at once.
+const PROBE: &str = ".writable";
 
 fn unusable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(Kind::Usage, format!("the output directory {} cannot be used: {error}", path.display()))
         .hint("output is written as the target's user: choose a directory with -o that this user can reach and write")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    #[test]
+    fn an_empty_directory_is_taken_where_nobody_else_can_write() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("out");
+        assert!(make(&path).unwrap(), "made");
+        assert!(!make(&path).unwrap(), "taken");
+        assert!(fs::read_dir(&path).unwrap().next().is_none(), "the probe is gone");
+        let refused = |mode: u32| {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            make(&path).is_err()
+        };
+        assert_eq!([0o777, 0o1777, 0o775, 0o700].map(refused), [true, true, false, false]);
+        symlink(&path, place.path().join("link")).unwrap();
+        assert!(make(&place.path().join("link")).is_err());
+        if !geteuid().is_root() {
+            println!("skipped: only root can give a directory away");
+            return;
+        }
+        for (user, group, mode) in [(65534, 0, 0o755), (0, 65534, 0o775)] {
+            chown(&path, Some(user), Some(group)).unwrap();
+            assert!(refused(mode), "{user}:{group} {mode:o}");
+        }
+    }
 }

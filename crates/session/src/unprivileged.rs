@@ -8,7 +8,7 @@ use nix::unistd::geteuid;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use slowpath_launch::Identity;
-use slowpath_process::{self as process, Capabilities, Credentials, Duty, Place, Sandbox, WorkerError};
+use slowpath_process::{self as process, Credentials, Duty, Place, Sandbox, WorkerError};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -105,13 +105,7 @@ pub fn as_user<T: Serialize + DeserializeOwned>(
     what: &Work,
     work: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    if has_no_more_than(identity) { work() } else { Worker::start(identity, what, work)?.wait() }
-}
-
-/// Whether this process is that user and no more.
-fn has_no_more_than(identity: &Identity) -> bool {
-    let uid = geteuid().as_raw();
-    uid != 0 && uid == identity.uid && Capabilities::of_this_thread().is_ok_and(Capabilities::is_empty)
+    if identity.has_all_that_this_process_has() { work() } else { Worker::start(identity, what, work)?.wait() }
 }
 
 /// Takes on the identity of a user for good, before anything of the user's is opened; without one, that of who called sudo. What is worth a

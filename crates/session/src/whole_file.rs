@@ -5,9 +5,11 @@ use crate::failure::{Failure, Kind};
 use atomic_write_file::AtomicWriteFile;
 use atomic_write_file::unix::OpenOptionsExt as _;
 use nix::unistd::geteuid;
+use slowpath_process::trusted_directory;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Bytes that are written at once.
@@ -28,7 +30,7 @@ impl WholeFile {
     /// No file can be made there.
     pub fn begin(path: &Path, mode: u32) -> io::Result<Self> {
         match fs::metadata(path) {
-            Ok(there) if !there.is_file() => File::options().write(true).open(path).map(Self::Special),
+            Ok(there) if !there.is_file() => special(path).map(Self::Special),
             // Work for root has root's user id without the capability to give files away (`slowpath_process::Duty`): a file of another
             // user that root replaces becomes root's.
             _ if geteuid().is_root() => {
@@ -57,6 +59,21 @@ impl WholeFile {
             Self::Special(file) => buffered(file, work),
         }
     }
+}
+
+/// Opens a terminal, a pipe or the like. Root writes to none that somebody else put there, as a link to a disk or as a pipe that they read.
+fn special(path: &Path) -> io::Result<File> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !geteuid().is_root() || trusted_directory(parent).is_ok() {
+        return File::options().write(true).open(path);
+    }
+    let there = File::options().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)?;
+    let metadata = there.metadata()?;
+    if metadata.uid() != 0 || metadata.is_symlink() {
+        let why = "it is no file, and another user can choose what it is";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    File::options().write(true).open(format!("/proc/self/fd/{}", there.as_raw_fd()))
 }
 
 /// Makes a file of this text, see [`WholeFile::begin`].
@@ -131,6 +148,33 @@ mod tests {
         WholeFile::begin(&link, 0o600).unwrap().write(|out| out.write_all(b"new")).unwrap();
         assert_eq!((fs::read(&other).unwrap(), fs::read(&link).unwrap()), (b"old".to_vec(), b"new".to_vec()));
         assert!(fs::symlink_metadata(&link).unwrap().is_file());
+    }
+
+    #[test]
+    fn root_writes_to_no_device_or_pipe_that_another_user_put_there() {
+        if !geteuid().is_root() {
+            println!("skipped: only root can give a directory away");
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        symlink("/dev/full", path("link")).unwrap();
+        for name in ["theirs", "roots"] {
+            nix::unistd::mkfifo(&path(name), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        }
+        let nobody = Some(65534);
+        std::os::unix::fs::chown(path("theirs"), nobody, nobody).unwrap();
+        std::os::unix::fs::chown(place.path(), nobody, nobody).unwrap();
+        for name in ["link", "theirs"] {
+            let refused = WholeFile::begin(&path(name), 0o600).err().expect("it is refused");
+            assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied, "{name}: {refused}");
+        }
+        let reader = std::thread::spawn({
+            let fifo = path("roots");
+            move || fs::read(fifo).unwrap()
+        });
+        WholeFile::begin(&path("roots"), 0o600).unwrap().write(|out| out.write_all(b"x")).unwrap();
+        assert_eq!(reader.join().unwrap(), b"x");
     }
 
     #[test]

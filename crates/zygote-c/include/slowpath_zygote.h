@@ -51,6 +51,9 @@ int slowpath_zygote_serve(const char *socket, const char *policy, const struct s
 /* The filter is installed with the flag that lets the kernel keep speculation (SECCOMP_FILTER_FLAG_SPEC_ALLOW). */
 #define SLOWPATH_ZYGOTE_ALLOW_SPECULATION 2u
 
+/* The zygote may also be the user's of zygote_uid; without it, root's or the caller's own alone. */
+#define SLOWPATH_ZYGOTE_OF_USER 4u
+
 /* A child that is asked for. All zero is a child without arguments. */
 struct slowpath_zygote_request {
     const char *const *arguments; /* up to a NULL; may be NULL. The first is the name that the child gets */
@@ -58,11 +61,12 @@ struct slowpath_zygote_request {
     const char *namespaces;       /* mount,network,ipc,uts,cgroup,pid,user, separated by commas; may be NULL */
     const void *filter;           /* struct sock_filter after another, or NULL */
     size_t filter_length;         /* bytes of it */
-    unsigned int flags;           /* 0 or SLOWPATH_ZYGOTE_IDENTITY | SLOWPATH_ZYGOTE_ALLOW_SPECULATION */
+    unsigned int flags;           /* 0 or SLOWPATH_ZYGOTE_IDENTITY | SLOWPATH_ZYGOTE_ALLOW_SPECULATION | SLOWPATH_ZYGOTE_OF_USER */
     unsigned int uid, gid;        /* with SLOWPATH_ZYGOTE_IDENTITY */
     size_t descriptor_count;      /* at most 64 */
     const int *descriptors;       /* of this process; copies are handed over */
     const unsigned int *numbers;  /* what each is in the child, at most 255; 0, 1, 2 that are not named are /dev/null */
+    unsigned int zygote_uid;      /* with SLOWPATH_ZYGOTE_OF_USER */
 };
 
 /* A child that began its work. It ends when it is closed, or with this process. */

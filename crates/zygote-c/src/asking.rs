@@ -10,6 +10,8 @@ use std::path::Path;
 
 const IDENTITY: c_uint = 1;
 const ALLOW_SPECULATION: c_uint = 2;
+const OF_USER: c_uint = 4;
+const FLAGS: c_uint = IDENTITY | ALLOW_SPECULATION | OF_USER;
 
 /// `struct slowpath_zygote_request`.
 #[repr(C)]
@@ -26,6 +28,7 @@ pub struct Request {
     descriptor_count: usize,
     descriptors: *const c_int,
     numbers: *const c_uint,
+    zygote_uid: c_uint,
 }
 
 /// A list of the caller's.
@@ -43,8 +46,8 @@ unsafe fn list<'a, T>(list: *const T, count: usize) -> &'a [T] {
 /// As `include/slowpath_zygote.h` says of the structure.
 unsafe fn request<'a>(given: &Request) -> Result<(SpawnRequest, Vec<BorrowedFd<'a>>), Failed> {
     let wrong = |text: String| (WRONG, text);
-    if given.flags & !(IDENTITY | ALLOW_SPECULATION) != 0 {
-        return Err(wrong(format!("the flags {:#x} are not known", given.flags & !(IDENTITY | ALLOW_SPECULATION))));
+    if given.flags & !FLAGS != 0 {
+        return Err(wrong(format!("the flags {:#x} are not known", given.flags & !FLAGS)));
     }
     let words = |list| {
         // SAFETY: strings up to a null, as the header says.
@@ -115,7 +118,8 @@ fn spawned(socket: Option<&CStr>, given: Option<&Request>) -> Result<Spawned, Fa
     // SAFETY: the caller of the function of C says so.
     let (request, descriptors) = unsafe { request(given) }?;
     request.check().map_err(|refusal| (WRONG, refusal.to_string()))?;
-    let client = Client::connect(Path::new(OsStr::from_bytes(socket.to_bytes()))).map_err(cannot)?;
+    let user = (given.flags & OF_USER != 0).then_some(given.zygote_uid);
+    let client = Client::connect_to(Path::new(OsStr::from_bytes(socket.to_bytes())), user).map_err(cannot)?;
     client.spawn(request, &descriptors).map_err(cannot)
 }
 

@@ -77,11 +77,13 @@ class _Request(ctypes.Structure):
         ("descriptor_count", ctypes.c_size_t),
         ("descriptors", ctypes.POINTER(ctypes.c_int)),
         ("numbers", ctypes.POINTER(ctypes.c_uint)),
+        ("zygote_uid", ctypes.c_uint),
     ]
 
 
 _IDENTITY = 1
 _ALLOW_SPECULATION = 2
+_OF_USER = 4
 
 
 _LIBRARY = "libslowpath_zygote_c.so"
@@ -269,11 +271,13 @@ def spawn(
     namespaces: Sequence[str] = (),
     seccomp: bytes | None = None,
     allow_speculation: bool = False,
+    zygote_uid: int | None = None,
 ) -> Child:
     """Asks a zygote for a child, and waits until it begins its work.
 
     `fds` gives numbers in the child to descriptors of this process; 0, 1 and 2 are /dev/null unless they are named.
     `uid` and `gid` go together. `seccomp` is a filter as raw instructions (struct sock_filter after another).
+    The zygote must be root's, this process's own user's, or that of the user `zygote_uid`: it gets the descriptors.
     Raises ZygoteError where there is no child, and OSError where there is no library.
     """
     library = _client()
@@ -289,6 +293,9 @@ def spawn(
     if uid is not None and gid is not None:
         request.flags |= _IDENTITY
         request.uid, request.gid = uid, gid
+    if zygote_uid is not None:
+        request.flags |= _OF_USER
+        request.zygote_uid = zygote_uid
     request.descriptor_count = len(pairs)
     request.descriptors = (ctypes.c_int * len(pairs))(*[given for _, given in pairs])
     request.numbers = (ctypes.c_uint * len(pairs))(*[number for number, _ in pairs])

@@ -58,13 +58,13 @@ pub struct Child {
 pub(crate) struct Order {
     pub(crate) spawn: SpawnRequest,
     pub(crate) credentials: Credentials,
-    /// In the order of [`SpawnRequest::descriptors`].
-    pub(crate) descriptors: Vec<OwnedFd>,
+    /// The client's, whose next message is this order with what belongs to [`SpawnRequest::descriptors`]. The zygote has only looked at it.
+    pub(crate) connection: OwnedFd,
     /// Where it reports how far it came.
     pub(crate) report: OwnedFd,
 }
 
-/// An order for a spare; the report and the descriptors come along.
+/// An order for a spare; the report and the connection come along.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WrittenOrder {
     pub(crate) spawn: SpawnRequest,
@@ -139,10 +139,9 @@ pub(crate) fn wait_for_order(channel: OwnedFd, origin: Origin, program: &mut dyn
                 Err(_) | Ok(None) => return None,
                 Ok(Some(packet)) => {
                     let WrittenOrder { spawn, identity } = decoded(&packet.bytes).ok()?;
-                    let mut descriptors = packet.descriptors;
-                    let report = (!descriptors.is_empty()).then(|| descriptors.remove(0))?;
+                    let [report, connection] = <[OwnedFd; 2]>::try_from(packet.descriptors).ok()?;
                     let AskedIdentity { uid, gid, groups } = identity;
-                    return Some(Order { spawn, credentials: Credentials { uid, gid, groups }, descriptors, report });
+                    return Some(Order { spawn, credentials: Credentials { uid, gid, groups }, connection, report });
                 }
             }
         }
@@ -182,10 +181,10 @@ fn at<E: Into<io::Error>>(step: Step) -> impl FnOnce(E) -> Failed {
 /// # Errors
 /// The exit code, after the report.
 fn prepare(order: Order, origin: Origin) -> Result<Option<Child>, i32> {
-    let Order { spawn, credentials, descriptors, mut report } = order;
+    let Order { spawn, credentials, connection, mut report } = order;
     let filter = spawn.filter.as_ref();
     let program = filter.map(|filter| Program::from_bytes(&filter.program.0)).transpose().ok().flatten();
-    let done = identify(&spawn, &credentials, descriptors, &mut report, origin);
+    let done = identify(&spawn, &credentials, connection, &mut report, origin);
     let mut channel = File::from(report);
     let seed = match done {
         Ok(seed) => seed,
@@ -224,7 +223,7 @@ fn draw() -> io::Result<[u8; 32]> {
 fn identify(
     spawn: &SpawnRequest,
     credentials: &Credentials,
-    descriptors: Vec<OwnedFd>,
+    connection: OwnedFd,
     report: &mut OwnedFd,
     origin: Origin,
 ) -> Result<[u8; 32], Failed> {
@@ -234,6 +233,7 @@ fn identify(
         return Err((Step::Session, 0));
     }
     namespaces::enter(&spawn.namespaces).map_err(at(Step::Namespaces))?;
+    let descriptors = taken(connection, spawn.descriptors.len()).map_err(at(Step::Descriptors))?;
     place(&spawn.descriptors, descriptors, report).map_err(at(Step::Descriptors))?;
     let mut credentials = credentials.clone();
     if spawn.namespaces.contains(&Namespace::User) {
@@ -265,6 +265,18 @@ fn end_with(origin: Origin) -> io::Result<()> {
     // It may be gone already, and then no signal comes. From inside a pid namespace of its own it has no number.
     let parent = if origin.in_new_pid_namespace { Pid::from_raw(0) } else { origin.zygote };
     if getppid() == parent { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+}
+
+/// Receives as many descriptors as were announced.
+fn taken(connection: OwnedFd, count: usize) -> io::Result<Vec<OwnedFd>> {
+    let errno = |number: i32| Err(io::Error::from_raw_os_error(number));
+    match receive_packet(&connection, crate::message::MOST_BYTES)? {
+        // There is no number free for one.
+        Some(packet) if packet.is_cut => errno(libc::EMFILE),
+        Some(packet) if packet.descriptors.len() == count => Ok(packet.descriptors),
+        Some(_) => errno(libc::EBADMSG),
+        None => errno(libc::ENOTCONN),
+    }
 }
 
 /// Gives each descriptor its number, the rest of the standard ones `/dev/null`, and closes all others but the report's.

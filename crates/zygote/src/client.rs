@@ -4,7 +4,7 @@ use crate::listener::connected;
 use crate::message::{Ending, FromClient, MOST_BYTES, Refusal, SpawnRequest, Status, Step, ToClient, decoded, encoded};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use slowpath_process::{Packet, receive_packet, send_packet};
+use slowpath_process::{Packet, Peer, receive_packet, send_packet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -24,6 +24,16 @@ pub enum SpawnError {
         /// Why.
         #[source]
         source: io::Error,
+    },
+    /// Somebody else listens there, who would get what is handed over.
+    #[error("user {uid} listens at {}, not user {own} and not root: nothing was handed over", socket.display())]
+    Stranger {
+        /// Where.
+        socket: PathBuf,
+        /// Whose it is.
+        uid: u32,
+        /// Who asks.
+        own: u32,
     },
     /// The zygote refuses.
     #[error("the zygote refuses")]
@@ -76,11 +86,35 @@ pub struct Spawned {
 }
 
 impl Client {
-    /// Connects.
+    /// Connects to a zygote of root's or of this process's own user: who listens there gets descriptors and variables.
+    ///
+    /// # Errors
+    /// [`SpawnError::NoZygote`], [`SpawnError::Stranger`].
+    pub fn connect(socket: &Path) -> Result<Self, SpawnError> {
+        Self::connect_to(socket, None)
+    }
+
+    /// The same, or to one of this user.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub fn connect_to(socket: &Path, user: Option<u32>) -> Result<Self, SpawnError> {
+        let client = Self::connect_to_anybody(socket)?;
+        // Who called listen(2), as the kernel knew it then: nothing of it is the listener's word.
+        let peer = Peer::of(&client.socket);
+        let uid = peer.map_err(|source| SpawnError::NoZygote { socket: socket.to_owned(), source })?.uid;
+        let own = nix::unistd::geteuid().as_raw();
+        match uid == 0 || uid == own || Some(uid) == user {
+            true => Ok(client),
+            false => Err(SpawnError::Stranger { socket: socket.to_owned(), uid, own }),
+        }
+    }
+
+    /// The same, whoever listens: for a client that hands nothing over.
     ///
     /// # Errors
     /// [`SpawnError::NoZygote`].
-    pub fn connect(socket: &Path) -> Result<Self, SpawnError> {
+    pub fn connect_to_anybody(socket: &Path) -> Result<Self, SpawnError> {
         let failed = |source| SpawnError::NoZygote { socket: socket.to_owned(), source };
         Ok(Self { socket: connected(socket).map_err(failed)? })
     }

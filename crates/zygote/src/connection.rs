@@ -4,7 +4,7 @@ use crate::message::{Ending, Step, ToClient, encoded};
 use nix::errno::Errno;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
-use slowpath_process::{Peer, send_packet, status_field};
+use slowpath_process::{Peer, discard_packet, send_packet, status_field};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -154,11 +154,17 @@ impl Connection {
 
     /// Closes it; its child ends.
     pub(crate) fn leave(&mut self) {
-        self.socket = None;
+        // An order that no child took: left unread it would be an error for the client, before the answer.
+        let _ = self.socket.take().map(discard_packet);
         self.until = None;
         if let Some(child) = &self.child {
             child.process.signal(libc::SIGKILL);
         }
+    }
+
+    /// Whether the zygote receives what comes. While a child is made, the child takes its order's descriptors from there.
+    pub(crate) fn is_listened_to(&self) -> bool {
+        !self.child.as_ref().is_some_and(|child| matches!(child.progress, Progress::Preparing(_)))
     }
 
     /// Whether nothing of it is left.

@@ -65,14 +65,17 @@ impl Preload {
     /// # Errors
     /// There is no such thing, or root cannot trust it.
     pub fn of(wanted: &PreloadWanted) -> Result<Self, PreloadError> {
-        let is_root = nix::unistd::geteuid().is_root();
-        let preload = named(wanted, is_root)?;
-        if is_root {
-            for path in preload.files() {
-                trusted_file(path).map_err(|source| PreloadError::Untrusted { path: path.to_owned(), source })?;
-            }
+        named(wanted, nix::unistd::geteuid().is_root())
+    }
+}
+
+/// The path by which root uses a file: without a link, and only root can make it lead elsewhere. Others use the path as it is.
+fn checked(path: PathBuf, is_root: bool) -> Result<PathBuf, PreloadError> {
+    match is_root {
+        true => {
+            trusted_file(&path).map(|trusted| trusted.path).map_err(|source| PreloadError::Untrusted { path, source })
         }
-        Ok(preload)
+        false => Ok(path),
     }
 }
 
@@ -80,7 +83,9 @@ fn named(wanted: &PreloadWanted, is_root: bool) -> Result<Preload, PreloadError>
     let words = wanted.what.as_bytes();
     let path = |bytes: &[u8]| {
         let path = Path::new(std::ffi::OsStr::from_bytes(bytes));
-        fs::canonicalize(path).map_err(|error| usage(format!("{} cannot be preloaded: {error}", path.display())))
+        let found = fs::canonicalize(path);
+        let found = found.map_err(|error| usage(format!("{} cannot be preloaded: {error}", path.display())))?;
+        checked(found, is_root)
     };
     if let Some(modules) = words.strip_prefix(b"python:") {
         let text = std::str::from_utf8(modules).map_err(|_| usage("names of modules are text".to_owned()))?;
@@ -94,7 +99,9 @@ fn named(wanted: &PreloadWanted, is_root: bool) -> Result<Preload, PreloadError>
             return Err(usage("the entry of a Python zygote is MODULE:FUNCTION".to_owned()));
         }
         let interpreter = interpreter(wanted, is_root)?;
-        return Ok(Preload::Python { interpreter, modules, entry, library: shared_library(is_root)? });
+        let program = checked(interpreter.clone(), is_root)?;
+        let library = checked(shared_library(is_root)?, is_root)?;
+        return Ok(Preload::Python { interpreter, program, modules, entry, library });
     }
     if wanted.python.is_some() {
         return Err(usage("--python goes with --preload python:MODULES".to_owned()));
@@ -110,7 +117,8 @@ fn named(wanted: &PreloadWanted, is_root: bool) -> Result<Preload, PreloadError>
     }
 }
 
-/// The path of an interpreter is not resolved: a virtual environment is distinguished from the system's by its link.
+/// The name of an interpreter is not resolved: a virtual environment is distinguished from the system's by its link. What is executed under
+/// this name is: [`checked`].
 fn interpreter(wanted: &PreloadWanted, is_root: bool) -> Result<PathBuf, PreloadError> {
     let found = match (&wanted.python, is_root) {
         (Some(path), _) => Some(path.clone()),
@@ -136,4 +144,42 @@ fn shared_library(is_root: bool) -> Result<PathBuf, PreloadError> {
     let installed = own.as_deref().and_then(Path::parent).map(|place| place.join("../lib").join(SHARED_LIBRARY));
     let found = [given, beside, installed].into_iter().flatten().find_map(|path| fs::canonicalize(path).ok());
     found.ok_or(PreloadError::NoLibrary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{chown, symlink};
+
+    #[test]
+    fn root_executes_no_interpreter_that_somebody_else_can_swap() {
+        if !nix::unistd::geteuid().is_root() {
+            println!("skipped: only a zygote of root's checks what it executes");
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        ["theirs", "roots"].iter().for_each(|name| fs::create_dir(at(name)).unwrap());
+        chown(at("theirs"), Some(65534), Some(65534)).unwrap();
+        let python = |python: PathBuf| {
+            Preload::of(&PreloadWanted { what: "python:json".into(), entry: None, python: Some(python) })
+        };
+        // It leads to the system's at this moment.
+        symlink("/usr/bin", at("theirs/bin")).unwrap();
+        symlink("/usr/bin", at("roots/bin")).unwrap();
+        let program = Path::new("bin/env");
+        let refused = python(at("theirs").join(program));
+        assert!(matches!(refused, Err(PreloadError::Untrusted { .. })), "{refused:?}");
+        // A link of root's is kept as the name, and what it leads to is executed. The library of Python may not be built here.
+        match python(at("roots").join(program)) {
+            Ok(Preload::Python { interpreter, program: executed, .. }) => {
+                assert_eq!(interpreter, at("roots").join(program));
+                assert_eq!(executed, fs::canonicalize("/usr/bin/env").unwrap());
+            }
+            Err(PreloadError::NoLibrary) => {}
+            // Where it was built, others may be able to write it.
+            Err(PreloadError::Untrusted { path, .. }) if path.ends_with(SHARED_LIBRARY) => {}
+            other => panic!("{other:?}"),
+        }
+    }
 }

@@ -148,11 +148,11 @@ impl Policy {
     /// # Errors
     /// Why it cannot be used.
     pub fn of_file(path: &Path, read: impl FnOnce(&Path, u64) -> io::Result<Vec<u8>>) -> Result<Self, String> {
-        if nix::unistd::geteuid().is_root() {
-            let found = std::fs::canonicalize(path).map_err(|error| error.to_string())?;
-            trusted_file(&found).map_err(|error| error.to_string())?;
-        }
-        let bytes = read(path, MOST_BYTES).map_err(|error| error.to_string())?;
+        let bytes = match nix::unistd::geteuid().is_root() {
+            true => trusted_file(path).and_then(|trusted| trusted.read(MOST_BYTES)),
+            false => read(path, MOST_BYTES),
+        };
+        let bytes = bytes.map_err(|error| error.to_string())?;
         let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
         Self::parse(&text).map_err(|error| error.to_string())
     }

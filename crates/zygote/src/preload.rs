@@ -58,8 +58,10 @@ pub enum Preload {
     },
     /// Modules of Python. Children do what `python3 ARGS` does (`-c CODE`, `-m MODULE`, a file), or call a function.
     Python {
-        /// The interpreter.
+        /// The interpreter by its name, which is its first argument: a virtual environment is found by that.
         interpreter: PathBuf,
+        /// What is executed: for root the file that was checked, by a path that only root can make lead elsewhere.
+        program: PathBuf,
         /// What it imports.
         modules: Vec<String>,
         /// `MODULE:FUNCTION`, called with the arguments; none: as `python3 ARGS`.
@@ -85,7 +87,7 @@ impl Preload {
                 );
                 return Ok((env::current_exe()?, words));
             }
-            Self::Python { interpreter, modules, entry, .. } => {
+            Self::Python { program, modules, entry, .. } => {
                 // The current directory is no place to import from, for root nor is what its variables name.
                 let isolation = if nix::unistd::geteuid().is_root() { "-I" } else { "-P" };
                 let mut words: Vec<OsString> = [isolation, "-c", BOOTSTRAP].map(OsString::from).to_vec();
@@ -93,7 +95,7 @@ impl Preload {
                 words.extend(
                     once.into_iter().flat_map(|once| std::iter::once("once".into()).chain(once.iter().cloned())),
                 );
-                (interpreter.clone(), words)
+                (program.clone(), words)
             }
             Self::Helper { path } => {
                 if once.is_some() {
@@ -105,6 +107,14 @@ impl Preload {
         Ok(words)
     }
 
+    /// Its name, the first argument of `program`.
+    fn name(&self, program: &Path) -> OsString {
+        match self {
+            Self::Python { interpreter, .. } => interpreter.into(),
+            _ => program.into(),
+        }
+    }
+
     /// The variables that it needs over those of the caller.
     fn environment(&self) -> Vec<(OsString, OsString)> {
         let Self::Python { library, .. } = self else { return Vec::new() };
@@ -112,21 +122,13 @@ impl Preload {
         own.extend(single_threaded(|name| env::var_os(name).is_some()));
         own
     }
-
-    /// The files that it consists of by name.
-    pub fn files(&self) -> Vec<&Path> {
-        match self {
-            Self::Library { path, .. } | Self::Helper { path } => vec![path],
-            Self::Python { interpreter, library, .. } => vec![interpreter, library],
-        }
-    }
 }
 
 /// Starts the program as it is without a zygote, by posix_spawn(3): it preloads, and is a probe (see [`crate::SpawnRequest::probe`]).
 pub(crate) fn start_once(preload: &Preload, probe: &OwnedFd) -> io::Result<nix::unistd::Pid> {
     use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
     let (program, arguments) = preload.command(Some(&[]))?;
-    let mut argv = vec![c_string(program.clone().into_os_string())?];
+    let mut argv = vec![c_string(preload.name(&program))?];
     for word in arguments {
         argv.push(c_string(word)?);
     }
@@ -160,8 +162,8 @@ pub(crate) struct Started {
 /// Starts a template. It ends with the calling thread, by `SIGTERM`, so that it ends its children in order.
 pub(crate) fn start(preload: &Preload, handed: &Handed<'_>) -> io::Result<Started> {
     let (program, arguments) = preload.command(None)?;
+    let mut argv = vec![c_string(preload.name(&program))?];
     let program = c_string(program.into_os_string())?;
-    let mut argv = vec![program.clone()];
     for word in arguments {
         argv.push(c_string(word)?);
     }

@@ -6,7 +6,7 @@
 use crate::child::{Origin, Preloaded};
 use crate::connection::{Connection, Process, Progress, Report, filters_of, report};
 use crate::demand::Demand;
-use crate::message::{FromClient, MOST_BYTES, Refusal, RefusalKind, Status, Step, ToClient, request};
+use crate::message::{FromClient, MOST_BYTES, Refusal, Status, Step, ToClient, request};
 use crate::policy::{Own, Policy};
 use crate::pressure::MemoryPressure;
 use crate::spares::Spares;
@@ -18,7 +18,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeSpec;
 use nix::unistd::{getegid, geteuid, getgroups, getpid};
-use slowpath_process::receive_packet;
+use slowpath_process::{discard_packet, peek_packet};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -215,7 +215,7 @@ impl<'a> Server<'a> {
             watch(pressure.as_fd(), PollFlags::POLLPRI, About::Pressure);
         }
         for (index, connection) in self.connections.iter().enumerate() {
-            if let Some(socket) = &connection.socket {
+            if let Some(socket) = connection.socket.as_ref().filter(|_| connection.is_listened_to()) {
                 watch(socket.as_fd(), PollFlags::POLLIN, About::Connection(index));
             }
             if let Some(child) = &connection.child {
@@ -292,34 +292,43 @@ impl<'a> Server<'a> {
         }
         self.advance(index);
         self.reap(index);
-        let Some(socket) = &self.connections[index].socket else { return Ok(()) };
-        match receive_packet(socket, MOST_BYTES + 1) {
+        let connection = &self.connections[index];
+        let Some(socket) = connection.socket.as_ref().filter(|_| connection.is_listened_to()) else { return Ok(()) };
+        // Its descriptors are a client's: whoever closes one may have to wait for the client (FUSE), so only a child receives them.
+        match peek_packet(socket, MOST_BYTES + 1) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) | Ok(None) => self.connections[index].leave(),
             Ok(Some(packet)) if packet.is_cut => {
-                let why = format!(
-                    "the message has more than {MOST_BYTES} bytes, or the zygote has no room for its descriptors (RLIMIT_NOFILE)"
-                );
-                self.refuse(index, Refusal::new(RefusalKind::Busy, why));
+                self.refuse(index, Refusal::malformed(format!("the message has more than {MOST_BYTES} bytes")));
             }
             Ok(Some(packet)) => match request(&packet.bytes) {
                 Err(refusal) => self.refuse(index, refusal),
-                Ok(asked) => return self.answer(index, asked, packet.descriptors),
+                Ok(asked) => return self.answer(index, asked),
             },
         }
         Ok(())
     }
 
-    fn answer(&mut self, index: usize, asked: FromClient, descriptors: Vec<OwnedFd>) -> Result<(), ServeError> {
-        let connection = &mut self.connections[index];
-        connection.until = None;
+    fn answer(&mut self, index: usize, asked: FromClient) -> Result<(), ServeError> {
+        self.connections[index].until = None;
+        if let FromClient::Spawn(spawn) = asked {
+            if self.connections[index].child.is_none() {
+                return self.spawn(index, *spawn);
+            }
+            self.refuse(index, Refusal::malformed("this connection already has its one child"));
+            return Ok(());
+        }
+        if self.connections[index].socket.as_ref().is_none_or(|socket| discard_packet(socket).is_err()) {
+            self.connections[index].leave();
+            return Ok(());
+        }
         match asked {
             FromClient::Signal(number) => {
-                if let Some(child) = connection.child.as_ref().filter(|_| (1..=64).contains(&number)) {
+                if let Some(child) = self.connections[index].child.as_ref().filter(|_| (1..=64).contains(&number)) {
                     child.process.signal(number);
                 }
             }
-            FromClient::Hold => {
+            FromClient::Hold | FromClient::Spawn(_) => {
                 let status = self.status_now();
                 self.connections[index].say(&ToClient::Status(status), None);
             }
@@ -328,10 +337,6 @@ impl<'a> Server<'a> {
                 self.connections[index].say(&ToClient::Status(status), None);
                 self.connections[index].until = Some(Instant::now() + PATIENCE);
             }
-            FromClient::Spawn(_) if connection.child.is_some() => {
-                self.refuse(index, Refusal::malformed("this connection already has its one child"));
-            }
-            FromClient::Spawn(spawn) => return self.spawn(index, *spawn, descriptors),
         }
         Ok(())
     }

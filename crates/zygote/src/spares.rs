@@ -13,7 +13,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::pipe2;
 use slowpath_process::send_packet;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// How long no spare is made after memory was short.
@@ -139,14 +139,9 @@ impl Server<'_> {
     }
 
     /// Makes the child of a connection, if the policy has it: of a spare where one waits.
-    pub(crate) fn spawn(
-        &mut self,
-        index: usize,
-        spawn: SpawnRequest,
-        descriptors: Vec<OwnedFd>,
-    ) -> Result<(), ServeError> {
+    pub(crate) fn spawn(&mut self, index: usize, spawn: SpawnRequest) -> Result<(), ServeError> {
         self.demand.arrived(Instant::now());
-        let order = match self.order(index, spawn, descriptors) {
+        let order = match self.order(index, spawn) {
             Ok(order) => order,
             Err(refusal) => {
                 self.refuse(index, refusal);
@@ -190,22 +185,23 @@ impl Server<'_> {
     }
 
     /// What a child is to be, and the pipe of its report.
-    fn order(&self, index: usize, spawn: SpawnRequest, descriptors: Vec<OwnedFd>) -> Result<(Order, OwnedFd), Refusal> {
+    fn order(&self, index: usize, spawn: SpawnRequest) -> Result<(Order, OwnedFd), Refusal> {
         let peer = &self.connections[index].peer;
         let credentials = self.policy.credentials(peer, &self.own, spawn.identity.as_ref())?;
         self.policy.namespaces(&self.own, &spawn)?;
-        if descriptors.len() != spawn.descriptors.len() {
-            let text = format!("{} descriptors came, and numbers for {}", descriptors.len(), spawn.descriptors.len());
-            return Err(Refusal::malformed(text));
-        }
         let (alive, most) = (self.alive(), self.policy.children as usize);
         if alive >= most {
             let text = format!("{alive} children are alive, the most that the policy has (`children`)");
             return Err(Refusal::new(RefusalKind::Busy, text));
         }
-        let (pipe, report) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)
-            .map_err(|errno| Refusal::new(RefusalKind::Busy, format!("no pipe can be made: {errno}")))?;
-        Ok((Order { spawn, credentials, descriptors, report }, pipe))
+        let busy = |what: &str, error: io::Error| Refusal::new(RefusalKind::Busy, format!("{what}: {error}"));
+        let (pipe, report) =
+            pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).map_err(|errno| busy("no pipe can be made", errno.into()))?;
+        let socket = self.connections[index].socket.as_ref().map(OwnedFd::try_clone).transpose();
+        let connection = socket
+            .and_then(|socket| socket.ok_or_else(|| io::ErrorKind::NotConnected.into()))
+            .map_err(|error| busy("the connection cannot be handed on", error))?;
+        Ok((Order { spawn, credentials, connection, report }, pipe))
     }
 
     /// Gives an order to a spare that takes it.
@@ -214,8 +210,7 @@ impl Server<'_> {
         let (uid, gid, groups) = (credentials.uid, credentials.gid, credentials.groups.clone());
         let written = WrittenOrder { spawn: order.spawn.clone(), identity: AskedIdentity { uid, gid, groups } };
         let bytes = encoded(&written).ok()?;
-        let given: Vec<BorrowedFd<'_>> =
-            std::iter::once(&order.report).chain(&order.descriptors).map(AsFd::as_fd).collect();
+        let given = [order.report.as_fd(), order.connection.as_fd()];
         while let Some(spare) = self.spares.waiting.pop() {
             match send_packet(&spare.channel, &bytes, &given) {
                 Ok(()) => return Some(spare.process),

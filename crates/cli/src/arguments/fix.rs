@@ -100,6 +100,9 @@ pub struct FixApplyArguments {
     /// Apply a fix even though the trial did not show that it helps.
     #[arg(long)]
     pub unproved: bool,
+    /// As root, apply a diagnosis that root did not make: the SHA-256 that `slowpath fix show` prints with the change.
+    #[arg(long, value_name = "SHA256")]
+    pub trust_diagnosis: Option<String>,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,

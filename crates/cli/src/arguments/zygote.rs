@@ -92,6 +92,9 @@ pub struct ZygoteSpawnArguments {
     /// Where the zygote listens.
     #[arg(long, value_name = "PATH")]
     pub socket: PathBuf,
+    /// The zygote may also be this user's (default: root's or the caller's alone).
+    #[arg(long, value_name = "UID")]
+    pub zygote_uid: Option<u32>,
     /// The child's user id (default: the caller's, or the zygote's if that does not run as root).
     #[arg(long, value_name = "UID", requires = "gid")]
     pub uid: Option<u32>,
@@ -194,12 +197,12 @@ const ADVISE_AFTER_HELP: &str = "Examples:
   slowpath zygote advise recording";
 
 const SERVE_AFTER_HELP: &str = "Examples:
-  slowpath zygote serve --preload python:pandas --socket /tmp/z
-  slowpath zygote spawn --socket /tmp/z -- -c 'import pandas; print(pandas.__version__)'
+  slowpath zygote serve --preload python:pandas --socket $XDG_RUNTIME_DIR/z
+  slowpath zygote spawn --socket $XDG_RUNTIME_DIR/z -- -c 'import pandas; print(pandas.__version__)'
   sudo slowpath zygote serve --user root --preload /usr/lib/shop/librender.so --socket /run/shop/zygote --policy /etc/shop/zygote.toml";
 
 const SPAWN_AFTER_HELP: &str = "Examples:
-  slowpath zygote spawn --socket /tmp/z -- job.py 17
+  slowpath zygote spawn --socket $XDG_RUNTIME_DIR/z -- job.py 17
   sudo slowpath zygote spawn --socket /run/shop/zygote --uid 99001 --gid 99001 --namespaces network,ipc --seccomp render.json -- render";
 
 #[cfg(test)]

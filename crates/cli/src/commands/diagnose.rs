@@ -11,16 +11,15 @@ use crate::commands::{invoker, print_json};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::target::PATIENCE;
-use crate::{interrupt, output_directory, recorded_launch};
-use slowpath_diagnose::kept;
-use slowpath_diagnose::{Case, Launches, TimeLimit, USUAL_LIMIT, diagnose};
+use crate::{interrupt, recorded_launch};
+use slowpath_diagnose::{Case, Launches, TimeLimit, USUAL_LIMIT, diagnose, directory, kept};
 use slowpath_launch::Identity;
 use slowpath_report::terminal::{self, Style};
 use slowpath_report::{Diagnosis, html_file};
 use slowpath_session::running::processes;
 use slowpath_verify::lab_session;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -40,7 +39,7 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
     }
     interrupt::watch();
     let target = &super::target(&arguments.invocation, &arguments.command, Some(PATIENCE))?;
-    let directory = &prepared(arguments, &target.identity)?;
+    let directory = &directory::prepare(arguments.output.as_deref(), &target.identity)?;
     let is_both = launches == Launches::Both;
     let limit = arguments.max_time.or(is_both.then_some(USUAL_LIMIT));
     let limit = TimeLimit::from_now(limit);
@@ -64,7 +63,7 @@ fn of_running(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
     recorded_launch::require_profile("diagnose")?;
     let meant = processes(arguments.pid.clone())?;
     let identity = invoker()?;
-    let directory = prepared(arguments, &identity)?;
+    let directory = directory::prepare(arguments.output.as_deref(), &identity)?;
     let progress = Progress::new(arguments.quiet);
     let wanted = slowpath_diagnose::running::Wanted {
         meant: &meant,
@@ -90,14 +89,6 @@ fn finish(
     progress.done();
     show(arguments, directory, &page, diagnosis);
     Ok(ExitCode::SUCCESS)
-}
-
-/// The directory for everything.
-fn prepared(arguments: &DiagnoseArguments, identity: &Identity) -> Result<PathBuf, Failure> {
-    match &arguments.output {
-        Some(asked_for) => output_directory::prepare(asked_for, identity),
-        None => output_directory::prepare_numbered(Path::new("slowpath-diagnosis"), identity),
-    }
 }
 
 fn show(arguments: &DiagnoseArguments, directory: &Path, page: &Path, diagnosis: &Diagnosis) {

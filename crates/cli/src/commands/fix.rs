@@ -22,7 +22,8 @@ pub fn run(arguments: &FixArguments) -> Result<ExitCode, Failure> {
 }
 
 fn apply(arguments: &FixApplyArguments) -> Result<ExitCode, Failure> {
-    let done = kept::apply(&arguments.directory, &arguments.name, &arguments.target.options(), arguments.unproved)?;
+    let (options, trusted) = (arguments.target.options(), arguments.trust_diagnosis.as_deref());
+    let done = kept::apply(&arguments.directory, &arguments.name, &options, arguments.unproved, trusted)?;
     show(arguments.json, &done, |done, _| fix_applied(done));
     if !done.applied {
         eprintln!("slowpath: nothing was applied: no option says where");

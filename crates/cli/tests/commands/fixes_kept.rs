@@ -407,13 +407,18 @@ fn root_applies_nothing_of_a_strangers_and_writes_nowhere_that_a_stranger_can_ch
         fs::copy(from, mine.join(name)).unwrap();
     }
     let mine = mine.to_str().unwrap();
-    as_root(&["apply", mine, "variable", "--wrapper", "run"])
+    // Root did not make it: it is shown first, and named by its digest.
+    as_root(&["apply", mine, "variable", "--wrapper", target.to_str().unwrap()])
+        .fails_with(2, &["root has no record of the diagnosis"]);
+    let shown = as_root(&["show", mine, "variable", "--wrapper", target.to_str().unwrap(), "--json"]).json();
+    let trust = ["--trust-diagnosis", shown["trust"].as_str().unwrap()];
+    as_root(&[&["apply", mine, "variable", "--wrapper", "run"], &trust[..]].concat())
         .fails_with(2, &["can be changed by other users", "nobody else"]);
     assert_eq!(case.all(), before);
     // What root may write is applied and taken back, also a drop-in of the system's.
     let unit = format!("slowpath-test-{}", std::process::id());
     let drop_in = PathBuf::from(format!("/etc/systemd/system/{unit}.service.d"));
-    as_root(&["apply", mine, "variable", "--systemd-unit", &unit]).succeeds();
+    as_root(&[&["apply", mine, "variable", "--systemd-unit", &unit], &trust[..]].concat()).succeeds();
     let text = fs::read_to_string(drop_in.join("50-slowpath-variable.conf")).unwrap_or_default();
     as_root(&["undo", mine]).succeeds();
     assert!(text.contains("[Service]\nEnvironment=\"KEPT=a=1:b=50%% \\\"$HOME\\\""), "{text}");

@@ -71,6 +71,7 @@ mod targets;
 mod timed_waits;
 mod traces;
 mod transient_blocks;
+mod trusted_diagnosis;
 mod truth;
 mod unused_touched_pages;
 mod unusual_memory;

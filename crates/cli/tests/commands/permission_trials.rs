@@ -153,15 +153,19 @@ fn bytecode_in_a_private_directory_is_read_in_a_trial_and_no_file_changes() {
     let fix = |arguments: &[&str]| {
         let mut command = slowpath(["fix"]);
         command.args(arguments).env("HOME", case.place.path()).env_remove("SUDO_UID");
-        run(&mut command).succeeds();
+        let done = run(&mut command);
+        done.succeeds();
+        done
     };
-    // What the target's user could have changed is not applied: root copies it first.
+    // What the target's user could have changed is not applied: root copies it first, and names what was shown.
     let own = place();
     fs::copy(case.path("out/diagnosis.json"), own.path().join("diagnosis.json")).unwrap();
     let (out, name) = (own.path().to_str().unwrap(), plan["name"].as_str().unwrap());
+    let shown = fix(&["show", out, name, "--permissions", "--json"]).json();
+    let trust = shown["trust"].as_str().unwrap();
     let pair = || {
         let slow = unrecorded(NOBODY, &target);
-        fix(&["apply", out, name, "--permissions"]);
+        fix(&["apply", out, name, "--permissions", "--trust-diagnosis", trust]);
         let fast = unrecorded(NOBODY, &target);
         fix(&["undo", out]);
         1.0 - fast / slow

@@ -241,9 +241,11 @@ fn what_applying_and_undoing_does_as_root_is_listed_and_goes_through_nobody_else
     let out = tree.at("out");
     let out = out.to_str().unwrap();
     let trace = tree.at("trace");
-    for (words, modes) in
-        [(vec!["fix", "apply", out, NAME, "--permissions"], applied), (vec!["fix", "undo", out], before)]
-    {
+    // It was written by hand.
+    let shown = tree.fix(&["show", OUT, NAME, "--permissions", "--json"]).json();
+    let trust = shown["trust"].as_str().unwrap();
+    let apply = vec!["fix", "apply", out, NAME, "--permissions", "--trust-diagnosis", trust];
+    for (words, modes) in [(apply, applied), (vec!["fix", "undo", out], before)] {
         let mut operations = traced(&words, &trace);
         // The diagnosis is read as who called, which here is root.
         let of_diagnosis = [Some(out), tree.place.path().to_str()];

@@ -3,7 +3,7 @@
 use crate::running::*;
 use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -91,8 +91,13 @@ impl Zygote {
 
     fn asked(&self, words: &[&str]) -> Done {
         let (verb, rest) = words.split_first().unwrap();
-        let words = ["zygote", verb, "--socket", self.socket()].into_iter().chain(rest.iter().copied());
-        run(slowpath(words))
+        // The zygote is the user's in whose directory it listens.
+        let owner = fs::metadata(Path::new(self.socket()).parent().unwrap()).unwrap().uid().to_string();
+        let mut words = vec!["zygote", *verb, "--socket", self.socket()];
+        if *verb == "spawn" {
+            words.extend(["--zygote-uid", &owner]);
+        }
+        run(slowpath(words.into_iter().chain(rest.iter().copied())))
     }
 
     fn status(&self) -> Value {

@@ -1,13 +1,19 @@
 //! The diagnosis of a directory, read without trust: by a worker, as the user to whom the directory belongs.
+//!
+//! That user's programs can rewrite it, so root applies what root itself noted when it made the diagnosis ([`remember`]), or what a person
+//! has seen and names by its digest ([`Diagnosed::trust`]).
 
+use super::failures::failure;
 use crate::directory::DIAGNOSIS_FILE;
 use crate::printed::{Diagnosis, MOST_DIAGNOSIS_BYTES, Verdict};
 use nix::unistd::geteuid;
 use rustix::fs::{Mode, OFlags, openat};
 use serde::{Deserialize, Serialize};
+use slowpath_fix::apply::made::{MadeDiagnoses, made};
 use slowpath_fix::preload_plan::file as plan_file;
-use slowpath_fix::{FixPlan, Word, is_same_name};
+use slowpath_fix::{FixPlan, Word, is_same_name, sha256};
 use slowpath_launch::Identity;
+use slowpath_process::Duty;
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::target::invoker;
 use slowpath_session::unprivileged::{Work, as_user};
@@ -45,10 +51,16 @@ impl Writers {
     }
 }
 
+/// A diagnosis as it was read.
+#[derive(Debug, Serialize, Deserialize)]
+struct Text {
+    bytes: Word,
+    writers: Writers,
+}
+
 /// What a diagnosis says of its fixes.
 #[derive(Debug, Serialize, Deserialize)]
 struct Contents {
-    writers: Writers,
     command: Vec<Word>,
     fixes: Vec<FixPlan>,
     verdicts: Vec<Verdict>,
@@ -68,6 +80,20 @@ pub struct Diagnosed {
     /// Who asks: root only for itself.
     pub invoker: u32,
     is_ours: bool,
+    sha256: String,
+    /// Whether root made it, for who asks now, and it is unchanged; why that is not known.
+    is_made: Result<bool, Failure>,
+}
+
+/// Notes a diagnosis that root made, before its text is written into `directory`: so root knows it again. Nothing without root.
+///
+/// # Errors
+/// It cannot be noted.
+pub fn remember(directory: &Path, text: &str) -> Result<(), Failure> {
+    if !geteuid().is_root() {
+        return Ok(());
+    }
+    MadeDiagnoses::of_root().note(made(directory, invoker()?.uid, text.as_bytes())).map_err(failure)
 }
 
 /// The absolute path of a directory, links resolved as the invoker; as it was given where there is none.
@@ -91,13 +117,21 @@ impl Diagnosed {
         let found = as_user(&invoker, &Work::reading("looking at the diagnosis"), || look(directory))?;
         let path = PathBuf::from(found.path.to_os_string());
         let owner = if geteuid().is_root() && found.uid != invoker.uid { user(found.uid)? } else { invoker.clone() };
-        let contents = as_user(&owner, &Work::reading("reading the diagnosis"), || contents(&path))?;
+        let text = as_user(&owner, &Work::reading("reading the diagnosis"), || text(&path))?;
+        let bytes = text.bytes.as_bytes();
+        let is_made = match geteuid().is_root() {
+            true => MadeDiagnoses::of_root().has(&made(&path, invoker.uid, bytes)).map_err(failure),
+            false => Ok(false),
+        };
+        let contents = as_user(&owner, &Work::new("reading the diagnosis", Duty::Parse), || contents(&path, bytes))?;
         Ok(Self {
+            sha256: sha256(bytes),
+            is_made,
             directory: path,
             command: contents.command,
             fixes: contents.fixes,
             verdicts: contents.verdicts,
-            is_ours: contents.writers.are_only(invoker.uid),
+            is_ours: text.writers.are_only(invoker.uid),
             invoker: invoker.uid,
             owner,
         })
@@ -122,11 +156,48 @@ impl Diagnosed {
         self.verdicts.iter().find(|verdict| verdict.arm == plan.name)
     }
 
-    /// What others wrote is shown and not applied: what it sets would run as the invoker.
+    /// What others can have written is shown and not applied: what it sets would run as the invoker. As root the owner's own programs are
+    /// such others, so there it must be a diagnosis that root made, or the one of which `trusted` is the digest.
     ///
     /// # Errors
-    /// It belongs to somebody else, or others can write it.
-    pub fn require_ours(&self) -> Result<(), Failure> {
+    /// Others can have written it.
+    pub fn require_trusted(&self, trusted: Option<&str>) -> Result<(), Failure> {
+        if !geteuid().is_root() {
+            return self.require_ours();
+        }
+        if matches!(self.is_made, Ok(true)) {
+            return Ok(());
+        }
+        self.require_ours()?;
+        let place = self.directory.display();
+        match (trusted, &self.is_made) {
+            (Some(trusted), _) if trusted.eq_ignore_ascii_case(&self.sha256) => Ok(()),
+            (Some(_), _) => Err(Failure::new(
+                Kind::Check,
+                format!("the diagnosis in {place} is not the one of --trust-diagnosis: it was changed since"),
+            )
+            .hint("`slowpath fix show` as root, with the same options, shows what it would change now")),
+            (None, Err(failure)) => Err(failure.clone()),
+            (None, Ok(_)) => Err(Failure::new(
+                Kind::Usage,
+                format!(
+                    "root has no record of the diagnosis in {place}: it was made without root, or changed, copied or moved since, or \
+                     /var/lib/slowpath was emptied: not applied"
+                ),
+            )
+            .hint(
+                "diagnose again with sudo; or `slowpath fix show` as root, with the same options, shows the change, and the \
+                 --trust-diagnosis that lets `apply` make it",
+            )),
+        }
+    }
+
+    /// What `fix apply` as root takes for this diagnosis as it was read; `None` where it needs nothing.
+    pub fn trust(&self) -> Option<String> {
+        (geteuid().is_root() && !matches!(self.is_made, Ok(true))).then(|| self.sha256.clone())
+    }
+
+    fn require_ours(&self) -> Result<(), Failure> {
         if self.is_ours {
             return Ok(());
         }
@@ -138,11 +209,11 @@ impl Diagnosed {
         .hint("`slowpath fix show` shows what it holds; copy it to a directory of your own, mode 0700, to apply it"))
     }
 
-    /// A preload plan of the diagnosis as text: read, checked and written anew, as the owner.
+    /// A preload plan of the diagnosis as text: read, checked and written anew, as the owner. `digest` is what the diagnosis says of it.
     ///
     /// # Errors
     /// It cannot be read, or is no plan.
-    pub fn preload_plan(&self, file: &str) -> Result<String, Failure> {
+    pub fn preload_plan(&self, file: &str, digest: Option<&str>) -> Result<String, Failure> {
         as_user(&self.owner, &Work::reading("reading the preload plan"), || {
             let path = self.directory.join(file);
             let wrong = |error: io::Error| unreadable(&path, &error);
@@ -151,6 +222,9 @@ impl Diagnosed {
                 return Err(wrong(io::Error::new(io::ErrorKind::PermissionDenied, "others than you can write it")));
             }
             let read = at_most(opened, MOST_PLAN_BYTES).map_err(wrong)?;
+            if digest.is_some_and(|digest| digest != sha256(&read)) {
+                return Err(wrong(io::Error::other("it is not the plan that was tried: it was changed since")));
+            }
             let plan = plan_file::read(BufReader::new(read.as_slice())).map_err(failed(Kind::Usage))?;
             let mut text = Vec::new();
             plan_file::write(&plan, &mut text).map_err(wrong)?;
@@ -179,17 +253,20 @@ fn look(directory: &Path) -> Result<Directory, Failure> {
     Ok(Directory { path: path.as_os_str().into(), uid: found.uid() })
 }
 
-fn contents(directory: &Path) -> Result<Contents, Failure> {
-    let path = directory.join(DIAGNOSIS_FILE);
+fn text(directory: &Path) -> Result<Text, Failure> {
     let read = opened(directory, DIAGNOSIS_FILE)
-        .and_then(|(file, writers)| Ok((at_most(file, MOST_DIAGNOSIS_BYTES)?, writers)));
-    let (text, writers) = read.map_err(|error| unreadable(&path, &error))?;
-    let diagnosis = Diagnosis::of_json(&text).map_err(|error| {
+        .and_then(|(file, writers)| Ok(Text { bytes: at_most(file, MOST_DIAGNOSIS_BYTES)?.into(), writers }));
+    read.map_err(|error| unreadable(&directory.join(DIAGNOSIS_FILE), &error))
+}
+
+fn contents(directory: &Path, text: &[u8]) -> Result<Contents, Failure> {
+    let path = directory.join(DIAGNOSIS_FILE);
+    let diagnosis = Diagnosis::of_json(text).map_err(|error| {
         Failure::new(Kind::Usage, format!("{} is no diagnosis: {error}", path.display()))
             .hint("DIR is the directory that `slowpath diagnose -o DIR` wrote")
     })?;
     let command = diagnosis.command.iter().map(|word| Word::from(word.as_str())).collect();
-    Ok(Contents { writers, command, fixes: diagnosis.fixes, verdicts: diagnosis.verdicts })
+    Ok(Contents { command, fixes: diagnosis.fixes, verdicts: diagnosis.verdicts })
 }
 
 /// A regular file of the directory, which belongs to whom the directory belongs or to root, and who could have written it.

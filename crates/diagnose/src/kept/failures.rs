@@ -17,6 +17,9 @@ pub fn failure(error: ApplyError) -> Failure {
         ApplyError::Damaged { .. } => Failure::new(Kind::Usage, message).hint(
             "a later slowpath wrote it, or it is damaged: undo with that slowpath, or restore its files by hand and remove it",
         ),
+        ApplyError::DamagedList { .. } => {
+            Failure::new(Kind::Usage, message).hint("diagnose again with sudo, which begins a new list")
+        }
         ApplyError::Restless { .. } => {
             Failure::new(Kind::Machine, message).hint("end what writes them, then run it again")
         }

@@ -9,6 +9,7 @@ mod failures;
 mod printed;
 mod proposed;
 
+pub use diagnosed::remember;
 pub use printed::{
     Applied, AppliedState, FixApplied, FixList, FixShown, FixUndone, ListedFix, Possibility, Proposed, ProposedFile,
     UndoneFix,
@@ -121,16 +122,23 @@ pub fn show(directory: &Path, name: &str, options: &TargetOptions) -> Result<Fix
         fix: plan.clone(),
         verdict: diagnosed.verdict(plan).cloned(),
         possibilities: possibilities(plan),
+        trust: change.is_some().then(|| diagnosed.trust()).flatten(),
         change: change.map(|change| change.printed),
     })
 }
 
 /// Keeps a fix where the options say; where they say nothing, nothing is applied, and the result says what could be. `unproved` allows
-/// one that the launches did not prove.
+/// one that the launches did not prove, `trusted` a diagnosis that root did not make: by the digest that [`show`] gives with the change.
 ///
 /// # Errors
 /// As [`show`]; it is not proved, others can write the diagnosis, or the files cannot be changed.
-pub fn apply(directory: &Path, name: &str, options: &TargetOptions, unproved: bool) -> Result<FixApplied, Failure> {
+pub fn apply(
+    directory: &Path,
+    name: &str,
+    options: &TargetOptions,
+    unproved: bool,
+    trusted: Option<&str>,
+) -> Result<FixApplied, Failure> {
     let diagnosed = Diagnosed::read(directory)?;
     let plan = diagnosed.fix(name)?;
     let mut done = FixApplied {
@@ -145,7 +153,7 @@ pub fn apply(directory: &Path, name: &str, options: &TargetOptions, unproved: bo
         return Ok(done);
     };
     require_proved(unproved, &diagnosed, plan)?;
-    diagnosed.require_ours()?;
+    diagnosed.require_trusted(trusted)?;
     let records = Records::to_change().map_err(failure)?;
     let change = proposed::change(&diagnosed, plan, target, options)?;
     let mut record = records.begin(change.journal, &now_rfc3339()).map_err(failure)?;

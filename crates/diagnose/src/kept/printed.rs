@@ -126,6 +126,9 @@ pub struct FixShown {
     pub possibilities: Vec<Possibility>,
     /// What applying it would change; null without a target.
     pub change: Option<Proposed>,
+    /// SHA-256 of the diagnosis, which `fix apply` takes with `--trust-diagnosis`: as root with a target, where root did not make the
+    /// diagnosis, or where it was changed since.
+    pub trust: Option<String>,
 }
 
 /// `slowpath fix apply --json`.

@@ -149,13 +149,13 @@ fn content(
     let before = if made.is_empty() { there(&path, kind.file)? } else { None };
     let plan_file = plan_path(options, &path)?;
     let mut files = Vec::new();
-    if let Treatment::PreloadPlan { file } = &plan.treatment {
+    if let Treatment::PreloadPlan { file, sha256 } = &plan.treatment {
         made.extend(plan_file.parent().map(place::missing).transpose().map_err(failure)?.unwrap_or_default());
         if !made.is_empty() {
             return Err(unusable(&plan_file, &std::io::ErrorKind::NotFound.into()));
         }
         there(&plan_file, FileNeed::New)?;
-        let text = diagnosed.preload_plan(file)?;
+        let text = diagnosed.preload_plan(file, sha256.as_deref())?;
         files.push(file_change(&plan_file, None, new(text.into_bytes(), 0o644), files.len()));
     }
     let command: Vec<Word> = match options.command.as_slice() {

@@ -31,6 +31,14 @@ pub enum ApplyError {
         /// What is wrong with it.
         why: String,
     },
+    /// The list of diagnoses that root made is none that this version wrote.
+    #[error("the list of diagnoses that root made, {}, cannot be used: {why}", path.display())]
+    DamagedList {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// Somebody else writes the same files at the same time.
     #[error("the files of the fix {fix} keep changing")]
     Restless {

@@ -5,7 +5,7 @@
 //! owns the syntax of its files: one pure function quotes values for it. [`permissions`] writes no file and changes those that the fix
 //! names. [`diff`] shows the change, [`journal`] decides what is
 //! written, and what is left alone when it is taken back; [`steps`] carries that out on the files of [`place`] and [`permission_place`], and [`records`] keeps what
-//! was there until it is restored; [`finish`] does what must not stay half done in a child that outlives a kill. Leaves reading a diagnosis, which change is asked for, and every word to the user, to the command.
+//! was there until it is restored; [`made`] knows the diagnoses that root made; [`finish`] does what must not stay half done in a child that outlives a kill. Leaves reading a diagnosis, which change is asked for, and every word to the user, to the command.
 
 pub mod desktop_file;
 pub mod diff;
@@ -13,6 +13,7 @@ pub mod environment_file;
 pub mod error;
 pub mod finish;
 pub mod journal;
+pub mod made;
 mod permission_place;
 pub mod permissions;
 pub mod place;
@@ -281,7 +282,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn replay() -> Treatment {
-        Treatment::PreloadPlan { file: "preload_plan.plan".to_owned() }
+        Treatment::PreloadPlan { file: "preload_plan.plan".to_owned(), sha256: None }
     }
 
     #[test]

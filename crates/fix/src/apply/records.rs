@@ -36,6 +36,24 @@ pub struct Records {
     _lock: Option<File>,
 }
 
+/// A directory of this user's alone, made where there is none, and held against other slowpaths.
+pub(super) fn locked(path: &Path) -> Result<File, ApplyError> {
+    for part in place::missing(path)? {
+        place::make_directory(&part, 0o700)?;
+    }
+    let directory: OwnedFd = place::directory(path).map_err(|error| ApplyError::unusable(path, error))?;
+    let lock = File::from(directory);
+    let began = Instant::now();
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            Err(TryLockError::Error(error)) => return Err(ApplyError::unusable(path, error)),
+            Err(TryLockError::WouldBlock) if began.elapsed() > PATIENCE => return Err(ApplyError::Busy),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
 fn of_this_user() -> Result<PathBuf, ApplyError> {
     if geteuid().is_root() {
         return Ok(OF_ROOT.into());
@@ -76,25 +94,9 @@ impl Records {
     /// To change them: nobody else does meanwhile.
     pub fn to_change() -> Result<Self, ApplyError> {
         let path = of_this_user()?;
-        for part in place::missing(&path)? {
-            place::make_directory(&part, 0o700)?;
-        }
-        let directory: OwnedFd = place::directory(&path).map_err(|error| ApplyError::unusable(&path, error))?;
-        let lock = File::from(directory);
-        let began = Instant::now();
-        loop {
-            match lock.try_lock() {
-                Ok(()) => {
-                    remove_unfinished(&path, &lock);
-                    return Ok(Self { path, _lock: Some(lock) });
-                }
-                Err(TryLockError::Error(error)) => return Err(ApplyError::unusable(&path, error)),
-                Err(TryLockError::WouldBlock) if began.elapsed() > PATIENCE => {
-                    return Err(ApplyError::Busy);
-                }
-                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(20)),
-            }
-        }
+        let lock = locked(&path)?;
+        remove_unfinished(&path, &lock);
+        Ok(Self { path, _lock: Some(lock) })
     }
 
     /// Those of a diagnosis, the last first.

@@ -15,6 +15,7 @@ pub mod open;
 pub mod replay;
 
 use crate::declaration::Declaration;
+use crate::digest::sha256;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::treatment::Treatment;
 use schemars::JsonSchema;
@@ -167,6 +168,13 @@ impl PreloadPlan {
         }
     }
 
+    /// SHA-256 of this plan as a file.
+    fn sha256(&self) -> Option<String> {
+        let mut text = Vec::new();
+        file::write(self, &mut text).ok()?;
+        Some(sha256(&text))
+    }
+
     /// The description of this plan as a fix; `file` is its name in the directory of the diagnosis.
     pub fn fix_plan(&self, file: &str) -> FixPlan {
         let megabytes = self.bytes().as_mb();
@@ -199,7 +207,7 @@ impl PreloadPlan {
                     .to_owned(),
             undo: "start the program without `slowpath preload run`; nothing else was changed".to_owned(),
             trial: Trial { possible: true, how: "beside the launch, in the lab".to_owned() },
-            treatment: Treatment::PreloadPlan { file: file.to_owned() },
+            treatment: Treatment::PreloadPlan { file: file.to_owned(), sha256: self.sha256() },
         }
     }
 }

@@ -25,8 +25,6 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use ready::read_page;
-
 use crate::wire::{self, FromLauncher};
 use crate::{EndPolicy, Exit, LaunchSpec, Mounting, SetupStage, mount_namespace, sys};
 

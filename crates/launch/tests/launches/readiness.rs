@@ -1,7 +1,7 @@
 //! Every ready condition, met by a real program, at the time it is met.
 
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;
 
 use slowpath_launch::{LaunchOutcome, LaunchSpec, ReadyWhen, StdioPolicy, StopReason};
@@ -160,5 +160,66 @@ fn a_real_browser_runs_the_script_of_a_given_page_as_an_ordinary_user_in_a_pid_n
     let outcome = launch(&spec).unwrap();
     assert_eq!(outcome.stop, StopReason::Ready, "{outcome:?}");
     println!("chromium: {} ms, {:?}", outcome.require_ready().unwrap() / 1_000_000, outcome.usage);
+    assert_eq!(marked(&mark), [] as [i32; 0]);
+}
+
+#[test]
+fn a_page_that_the_target_replaces_shows_nothing_that_the_target_may_not_read() {
+    if !is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let (private, page) = (dir.path().join("private"), dir.path().join("page.html"));
+    fs::write(&private, "of root alone").unwrap();
+    fs::set_permissions(&private, fs::Permissions::from_mode(0o600)).unwrap();
+    let script = "import sys,os,urllib.request as u\n\
+        page=u.urlopen(sys.argv[1]).read().decode(); print(page, flush=True)\n\
+        u.urlopen(sys.argv[1]+'ready')";
+    let launched = |page: &Path| {
+        let (mut spec, mark) = python(script);
+        spec.identity = Identity::for_invocation(Some("65534"), []).unwrap().0;
+        spec.ready = format!("browser:{}", page.display()).parse().unwrap();
+        let outcome = launch(&spec);
+        assert_eq!(marked(&mark), [] as [i32; 0]);
+        outcome
+    };
+    let refused = |page: &Path| match launched(page) {
+        Err(LaunchError::InvalidSpec(why)) => why,
+        other => panic!("{}: {other:?}", page.display()),
+    };
+    let link = dir.path().join("link.html");
+    symlink(&private, &link).unwrap();
+    assert!(refused(&link).contains("Permission denied"));
+    let pipe = dir.path().join("pipe.html");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU | nix::sys::stat::Mode::S_IRWXO).unwrap();
+    assert!(refused(&pipe).contains("not a regular file"));
+    // A page of the target's is what it was at first, whatever the launches make of it.
+    fs::write(&page, "the page").unwrap();
+    for _ in 0..2 {
+        let outcome = launched(&page).unwrap();
+        assert_eq!(outcome.stop, StopReason::Ready, "{outcome:?}");
+        let said = outcome.stdout_tail.unwrap();
+        assert!(said.contains("the page") && !said.contains("root alone"), "{said}");
+        fs::remove_file(&page).ok();
+        symlink(&private, &page).unwrap();
+    }
+}
+
+#[test]
+fn strangers_who_send_without_end_do_not_hold_the_observer() {
+    // Processes of the target send here what strangers could send.
+    let script = "import os,socket\n\
+        name='\\0'+os.environ['NOTIFY_SOCKET'][1:]\n\
+        for i in range(3):\n    os.fork()\n\
+        s=socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM)\n\
+        while 1: s.sendto(b'X=1',name)";
+    let (mut spec, mark) = python(script);
+    spec.ready = "notify".parse().unwrap();
+    spec.timeout = Some(Duration::from_millis(500));
+    let start = std::time::Instant::now();
+    let outcome = launch(&spec).unwrap();
+    assert!(outcome.timed_out(), "{outcome:?}");
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     assert_eq!(marked(&mark), [] as [i32; 0]);
 }

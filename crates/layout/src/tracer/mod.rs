@@ -22,6 +22,7 @@ mod program;
 mod ptrace;
 mod reader;
 mod release;
+mod rights;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -32,6 +33,7 @@ pub use reader::serve;
 use crate::trace_file::{Ended, Trace};
 use reader::Reader;
 use slowpath_launch::{BoxError, Hooks};
+use slowpath_process::ProcessFiles;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::os::unix::thread::JoinHandleExt;
@@ -163,10 +165,13 @@ impl Hooks for TraceHooks {
         let reader = self.reader.take().map(Reader::new).transpose().map_err(TraceError::Reader).map_err(refuse)?;
         let Some(reader) = reader else { return Err(refuse(TraceError::NotStarted)) };
         wake_by_signal()?;
+        // Of this thread: it is no child that the tracer waits for.
+        let mut files = ProcessFiles::default();
+        files.start()?;
         let (told, seized) = mpsc::channel();
         let (wanted, stop) = (self.wanted.clone(), Arc::clone(&self.stop));
         let thread = std::thread::Builder::new().name("tracer".to_owned()).spawn(move || {
-            match Watch::seize(pid, wanted, reader) {
+            match Watch::seize(pid, wanted, reader, files) {
                 Ok(watch) => {
                     let _ = told.send(None);
                     watch.run(&stop)

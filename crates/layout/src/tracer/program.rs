@@ -3,14 +3,22 @@
 use super::maps::{CodeMapping, code_mappings};
 use super::memory::{Load, Memory, Object};
 use super::reader::Reader;
+use super::rights::Rights;
 use super::{TraceError, Wanted};
 use crate::trace_file::{LeftOut, LeftOutReason, TracedObject};
+use slowpath_process::ProcessFiles;
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 use std::rc::Rc;
 
 /// `AT_BASE` and `AT_ENTRY` of the auxiliary vector (include/uapi/linux/auxvec.h).
 const BASE: u64 = 7;
 const ENTRY: u64 = 9;
+
+/// The most of a list of mappings that is read; 65530 mappings (vm.max_map_count) of some 150 bytes.
+const MOST_MAPS: u64 = 64 << 20;
+/// The most of an auxiliary vector, which has some 20 entries.
+const MOST_AUXV: u64 = 4096;
 
 /// A program that begins.
 #[derive(Debug)]
@@ -24,10 +32,13 @@ pub(super) struct Begun {
 }
 
 /// All files that were met.
-#[derive(Debug)]
 pub(super) struct Programs {
     wanted: Wanted,
     pub reader: Reader,
+    /// A process can hold the lock of its own memory map, for which a read of it waits.
+    files: ProcessFiles,
+    /// What the target may do.
+    rights: Option<Rights>,
     /// By path, inode, and whether its functions are watched.
     known: HashMap<(String, u64, bool), Option<Rc<Object>>>,
     /// As the trace lists them.
@@ -36,8 +47,8 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    pub fn new(wanted: Wanted, reader: Reader) -> Self {
-        Self { wanted, reader, known: HashMap::new(), objects: Vec::new(), left_out: BTreeSet::new() }
+    pub fn new(wanted: Wanted, reader: Reader, files: ProcessFiles, rights: Option<Rights>) -> Self {
+        Self { wanted, reader, files, rights, known: HashMap::new(), objects: Vec::new(), left_out: BTreeSet::new() }
     }
 
     /// What could not be watched.
@@ -49,11 +60,13 @@ impl Programs {
     /// A process has executed a program; it is stopped before its first instruction.
     pub fn begin(&mut self, pid: i32) -> Result<Begun, TraceError> {
         let nothing = Begun { memory: None, starting: false, object: None };
-        let Some((base, entry)) = start(pid) else { return Ok(nothing) };
-        let mappings = mappings(pid);
+        let Some((base, entry)) = self.start(pid) else { return Ok(nothing) };
+        let mappings = self.mappings(pid).unwrap_or_default();
         let is_of_program = |mapping: &&CodeMapping| mapping.range.contains(&entry);
         let Some(program) = mappings.iter().find(is_of_program) else { return Ok(nothing) };
-        let Ok(mut memory) = Memory::of(pid) else {
+        let is_targets =
+            self.rights.as_ref().is_some_and(|target| Rights::of(pid).is_some_and(|own| own.are_those_of(target)));
+        let Some(mut memory) = is_targets.then(|| Memory::of(pid).ok()).flatten() else {
             self.leave_out(&program.path, LeftOutReason::Protected);
             return Ok(nothing);
         };
@@ -77,7 +90,7 @@ impl Programs {
 
     /// Watches what was mapped since, and forgets what is gone.
     pub fn look(&mut self, pid: i32, memory: &mut Memory) -> Result<(), TraceError> {
-        let mappings = mappings(pid);
+        let Some(mappings) = self.mappings(pid) else { return Ok(()) };
         for mapping in memory.reconcile(&mappings) {
             self.add(&mapping, memory, false)?;
         }
@@ -151,17 +164,18 @@ impl Programs {
             self.left_out.insert((path.to_owned(), reason));
         }
     }
-}
 
-/// The code that a process has mapped; none once it is gone.
-fn mappings(pid: i32) -> Vec<CodeMapping> {
-    std::fs::read(format!("/proc/{pid}/maps")).map(|text| code_mappings(&text)).unwrap_or_default()
-}
+    /// The code that a process has mapped; none once it is gone.
+    fn mappings(&mut self, pid: i32) -> Option<Vec<CodeMapping>> {
+        let text = self.files.read(Path::new(&format!("/proc/{pid}/maps")), MOST_MAPS).ok()?;
+        Some(code_mappings(&text))
+    }
 
-/// Where the run-time linker of a process is mapped (0: it has none), and the first instruction of its program.
-fn start(pid: i32) -> Option<(u64, u64)> {
-    let vector = std::fs::read(format!("/proc/{pid}/auxv")).ok()?;
-    let words: Vec<u64> = vector.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
-    let value = |wanted| words.as_chunks::<2>().0.iter().find(|[kind, _]| *kind == wanted).map(|[_, value]| *value);
-    Some((value(BASE).unwrap_or(0), value(ENTRY)?))
+    /// Where the run-time linker of a process is mapped (0: it has none), and the first instruction of its program.
+    fn start(&mut self, pid: i32) -> Option<(u64, u64)> {
+        let vector = self.files.read(Path::new(&format!("/proc/{pid}/auxv")), MOST_AUXV).ok()?;
+        let words: Vec<u64> = vector.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
+        let value = |wanted| words.as_chunks::<2>().0.iter().find(|[kind, _]| *kind == wanted).map(|[_, value]| *value);
+        Some((value(BASE).unwrap_or(0), value(ENTRY)?))
+    }
 }

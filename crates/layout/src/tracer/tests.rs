@@ -400,3 +400,32 @@ fn a_script_is_traced_as_its_interpreter_and_a_file_without_functions_is_named()
     assert_eq!(left_out, [(program.to_str().unwrap(), LeftOutReason::NoFunctions)]);
     assert!(trace.program().is_some());
 }
+
+#[test]
+fn nothing_is_written_into_a_program_with_rights_that_its_user_has_not() {
+    use std::os::unix::fs::PermissionsExt;
+    if !nix::unistd::geteuid().is_root() {
+        println!("skipped: a set-user-ID program of root's needs root");
+        return;
+    }
+    let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let source = r#"
+#include <stdio.h>
+#include <unistd.h>
+int shown(void) { return printf("%d\n", (int)geteuid()); }
+int main(void) { return shown() < 0; }
+"#;
+    let Some(program) = compiled(place.path(), "powerful", source, &[]) else { return };
+    for (mode, is_traced, said) in [(0o755, true, "65534\n"), (0o4755, false, "0\n")] {
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(mode)).unwrap();
+        let mut command = Command::new("/usr/bin/env");
+        command.arg(&program).uid(65534).gid(65534);
+        let (output, traced) = traced(command, false, never);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), said, "{mode:o}");
+        assert_eq!(among(&used(&traced.trace, "powerful"), &["main", "shown"]).len(), if is_traced { 2 } else { 0 });
+        let left_out = traced.trace.left_out.iter();
+        let mut left_out = left_out.filter(|one| one.path.ends_with("powerful")).map(|one| one.reason);
+        assert_eq!(left_out.next(), (!is_traced).then_some(LeftOutReason::Protected), "{mode:o}");
+    }
+}

@@ -6,7 +6,9 @@ use super::memory::{Memory, Stop};
 use super::program::Programs;
 use super::ptrace::{self, Change, EVENT_STOP, SYSTEM_CALL};
 use super::reader::Reader;
+use super::rights::Rights;
 use super::{TraceError, Traced, Wanted, ended, release, x86_64};
+use slowpath_process::ProcessFiles;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
@@ -49,8 +51,8 @@ fn process_of(tid: i32) -> Option<i32> {
 }
 
 impl Watch {
-    /// Begins to trace a process, which waits for its exec.
-    pub fn seize(target: i32, wanted: Wanted, reader: Reader) -> Result<Self, TraceError> {
+    /// Begins to trace a process, which has taken on its identity and waits for its exec.
+    pub fn seize(target: i32, wanted: Wanted, reader: Reader, files: ProcessFiles) -> Result<Self, TraceError> {
         ptrace::seize(target).map_err(|source| match tracer_of(target) {
             Some(by) => TraceError::AlreadyTraced { pid: target, by },
             None => TraceError::Refused { pid: target, source },
@@ -63,7 +65,7 @@ impl Watch {
             target,
             tasks: HashMap::from([(target, first)]),
             early: HashSet::new(),
-            programs: Programs::new(wanted, reader),
+            programs: Programs::new(wanted, reader, files, Rights::of(target)),
             collected: Collected::new(all_objects),
             dispositions,
         })

@@ -17,7 +17,6 @@ pub(super) const PARSING: &[i64] = &[
     libc::SYS_dup3,
     libc::SYS_exit,
     libc::SYS_exit_group,
-    libc::SYS_fcntl,
     libc::SYS_fstat,
     libc::SYS_ftruncate,
     libc::SYS_futex,
@@ -161,6 +160,18 @@ pub(super) const NETWORK: &[i64] = &[
     libc::SYS_epoll_wait,
 ];
 
+/// Commands of fcntl(2) that read a descriptor and copy it. Not `F_SETOWN`, `F_SETSIG`, `F_SETLEASE` and `F_NOTIFY`, with which the kernel
+/// signals a process of the caller's choice, and no locks.
+pub(super) const DESCRIPTOR_COMMANDS: &[i32] = &[
+    libc::F_DUPFD,
+    libc::F_DUPFD_CLOEXEC,
+    libc::F_GETFD,
+    libc::F_SETFD,
+    libc::F_GETFL,
+    libc::F_ADD_SEALS,
+    libc::F_GET_SEALS,
+];
+
 /// What libraries try, and can do without.
 pub(super) const REFUSED: &[i64] = &[
     libc::SYS_clone,
@@ -169,6 +180,7 @@ pub(super) const REFUSED: &[i64] = &[
     libc::SYS_fchmodat,
     libc::SYS_fchown,
     libc::SYS_fchownat,
+    libc::SYS_fcntl,
     libc::SYS_ioctl,
     libc::SYS_kill,
     libc::SYS_mkdirat,

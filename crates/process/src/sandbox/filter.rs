@@ -5,7 +5,7 @@
 //! 1. *killed*: what no library that works here calls or probes, and what an attacker calls first: mounting, tracing, BPF, modules, keys,
 //!    namespaces, executing. The parent is notified of SIGSYS, so that it is noticed.
 //! 2. *allowed*: what the duty needs, by number, and by argument where the number says too little (how a file is opened, whether memory
-//!    becomes executable, whom a signal goes to).
+//!    becomes executable, whom a signal goes to, what a descriptor is told).
 //! 3. *refused* with EPERM: what libraries try and can do without: another owner, a socket of the system log.
 //! 4. ENOSYS for all others, unknown numbers and those of x32 included: with this answer C libraries fall back to older calls.
 //!
@@ -13,7 +13,7 @@
 //! there, and all else is allowed.
 
 use super::{Duty, SandboxError};
-use crate::sandbox::calls::{ANY, NETWORK, PARSING, POWER, READING, REFUSED, WRITING};
+use crate::sandbox::calls::{ANY, DESCRIPTOR_COMMANDS, NETWORK, PARSING, POWER, READING, REFUSED, WRITING};
 use nix::unistd::getpid;
 use seccompiler::{SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 use slowpath_seccomp::install::{Speculation, install};
@@ -105,6 +105,7 @@ fn allowed(duty: Duty) -> Result<Rules, SandboxError> {
     // How a process aborts.
     add(libc::SYS_tgkill, own()?);
     add(libc::SYS_kill, own()?);
+    add(libc::SYS_fcntl, descriptor_commands()?);
     let nobody_else = || Ok::<_, SandboxError>(vec![rule(vec![condition(0, SeccompCmpOp::Eq, 0)?])?]);
     add(libc::SYS_sched_getattr, nobody_else()?);
     add(libc::SYS_sched_setattr, nobody_else()?);
@@ -146,6 +147,16 @@ fn allowed(duty: Duty) -> Result<Rules, SandboxError> {
     };
     rules.extend(more.iter().flat_map(|list| numbers(list)));
     Ok(rules)
+}
+
+/// What a descriptor may be asked, and its flags set but for `O_ASYNC`, by which the kernel signals whom `F_SETOWN` names.
+fn descriptor_commands() -> Result<Vec<SeccompRule>, SandboxError> {
+    let commands: Vec<u64> = DESCRIPTOR_COMMANDS.iter().map(|command| u64::from(command.unsigned_abs())).collect();
+    let flags = rule(vec![
+        condition(1, SeccompCmpOp::Eq, libc::F_SETFL as u64)?,
+        condition(2, SeccompCmpOp::MaskedEq(libc::O_ASYNC as u64), 0)?,
+    ])?;
+    Ok(one_of(1, &commands)?.into_iter().chain([flags]).collect())
 }
 
 /// Calls by their number alone.

@@ -96,6 +96,12 @@ pub fn fix_shown(shown: &FixShown) -> String {
         None => possibilities(&mut out, &shown.possibilities),
         Some(change) => {
             proposed(&mut out, change);
+            if let Some(digest) = &shown.trust {
+                out.push(
+                    "Note: root did not make this diagnosis, or it was changed since; anybody may have written it.",
+                );
+                out.push(format!("If that is the change you want, apply it with --trust-diagnosis {digest}"));
+            }
             out.push(format!(
                 "Nothing was changed. `slowpath fix apply` with the same options applies it; then: {}.",
                 change.then

@@ -5,6 +5,7 @@ use super::wire::{Answer, Mapped, Received, Request, SEALS, receive, send};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::socket::MsgFlags;
+use slowpath_process::is_answered_by_a_program;
 use slowpath_symbols::startup;
 use slowpath_symbols::unwind_table::{Row, UnwindTable};
 use std::fs::File;
@@ -26,13 +27,19 @@ pub fn serve(socket: &OwnedFd) {
     }
 }
 
-/// Sends the files that `program` maps when it starts, as far as they can be opened without waiting for anybody.
+/// Sends the files that `program` maps when it starts, as far as they can be opened and closed without waiting for anybody: the recorder
+/// holds what it is sent, so what is on a user's own file system (FUSE) stays here.
 pub fn list(socket: &OwnedFd, program: &Path) {
     for path in startup::files_of(program) {
-        // A pipe or a terminal does not hold this up; what a file system holds up ends with this process.
-        let Ok(file) = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path) else {
+        // What a file system holds up ends with this process.
+        let Ok(there) = File::options().read(true).custom_flags(libc::O_PATH).open(path) else { continue };
+        if !matches!(is_answered_by_a_program(&there), Ok(false)) {
             continue;
-        };
+        }
+        // A pipe or a terminal does not hold this up.
+        let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+        let again = format!("/proc/self/fd/{}", there.as_raw_fd());
+        let Ok(file) = File::options().read(true).custom_flags(flags).open(again) else { continue };
         if file.metadata().is_ok_and(|metadata| metadata.is_file())
             && send(socket, &Mapped { generation: generation(&file) }, Some(&file), MsgFlags::empty()).is_err()
         {

@@ -10,6 +10,7 @@ use slowpath_capture::NewModule;
 use slowpath_launch::Identity;
 use slowpath_process::{DeadlineError, Opened, ProcessFiles};
 use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 
 /// The most of a list of mappings that is read; 65530 mappings (vm.max_map_count) of some 150 bytes.
@@ -27,6 +28,8 @@ pub struct MappedFiles {
 pub enum Unopened {
     /// The mapping, or its process, is gone.
     Gone,
+    /// Its file system lets nobody in but its user.
+    Refused,
     /// Whose it is holds the open back.
     Late,
     /// Another file than the kernel reported.
@@ -38,6 +41,7 @@ impl Unopened {
     pub fn gap(&self) -> Option<&'static str> {
         match self {
             Self::Gone => None,
+            Self::Refused => Some("its file system (FUSE) lets in its own user only"),
             Self::Late => Some("opening it timed out: its file system hangs"),
             Self::Another => Some("the opened file is not the mapped one"),
         }
@@ -100,7 +104,12 @@ impl MappedFiles {
 }
 
 fn why(error: &DeadlineError) -> Unopened {
-    if matches!(error, DeadlineError::Late(_)) { Unopened::Late } else { Unopened::Gone }
+    match error {
+        DeadlineError::Late(_) => Unopened::Late,
+        // Nothing else refuses root.
+        DeadlineError::Failed(error) if error.kind() == io::ErrorKind::PermissionDenied => Unopened::Refused,
+        _ => Unopened::Gone,
+    }
 }
 
 /// Whether that is the file of which the kernel told. Device and inode are the file system's own on both sides, but for file systems
@@ -170,49 +179,14 @@ mod tests {
         assert_eq!(files.open(&module).unwrap_err(), Unopened::Gone);
     }
 
-    /// A file system that answers until a file of it is open, and nothing from then on; the file is mapped executable.
-    const HANGS: &str = "
-import ctypes, os, signal, struct, sys
-libc = ctypes.CDLL(None)
-libc.mmap.restype = ctypes.c_void_p
-fuse, place = os.open('/dev/fuse', os.O_RDWR), sys.argv[1].encode()
-options = b'fd=%d,rootmode=40000,user_id=0,group_id=0' % fuse
-assert libc.mount(b'hangs', place, b'fuse', 6, options) == 0
-def attributes(node):
-    return struct.pack('6Q10I', node, 8192, 16, 0, 0, 0, 0, 0, 0, 0o40755 if node == 1 else 0o100755, 1, 0, 0, 0, 4096, 0)
-server = os.fork()
-if not server:
-    libc.prctl(1, 9)
-    call = 0
-    while call != 14: # OPEN
-        length, call, unique, node = struct.unpack('IIQQ', os.read(fuse, 1 << 17)[:24])
-        answers = {
-            26: struct.pack('IIIIHHIIHHI28x', 7, 31, 65536, 0, 16, 12, 65536, 1, 0, 0, 0), # INIT
-            1: struct.pack('4Q2I', 2, 0, 0, 0, 0, 0) + attributes(2), # LOOKUP
-            3: struct.pack('QII', 0, 0, 0) + attributes(node), # GETATTR
-            14: struct.pack('QII', 0, 0, 0),
-        }
-        answer = answers.get(call, b'')
-        if call not in (2, 36, 42): # FORGET and INTERRUPT want none
-            os.write(fuse, struct.pack('IiQ', 16 + len(answer), 0 if answer else -38, unique) + answer)
-    while True: signal.pause()
-# Held by its server alone: with that the file system ends, and nobody waits for an answer at his own end.
-os.close(fuse)
-file = os.open(place + b'/f', os.O_RDONLY)
-at = libc.mmap(None, ctypes.c_size_t(8192), 5, 2, file, ctypes.c_long(0))
-print(at, flush=True)
-while True: signal.pause()
-";
-
-    #[test]
-    fn a_file_system_that_hangs_costs_a_deadline_and_not_the_recorder() {
-        if !nix::unistd::geteuid().is_root() || std::fs::File::open("/dev/fuse").is_err() {
-            println!("skipped: FUSE needs root and /dev/fuse");
-            return;
-        }
+    /// What opening a mapped file of a program's comes to that hangs at this call, how long it took, and what opening another file came to
+    /// after it. FLUSH is what closing asks.
+    fn opened_from(hangs_at: u32) -> (Result<String, Unopened>, std::time::Duration, Result<u64, Unopened>) {
         let place = tempfile::tempdir().unwrap();
         let mut hanging = std::process::Command::new("/usr/bin/unshare")
-            .args(["-m", "/usr/bin/python3", "-S", "-c", HANGS, place.path().to_str().unwrap()])
+            .args(["-m", "/usr/bin/python3", "-S"])
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../process/tests/hanging_file.py"))
+            .args([place.path().to_str().unwrap(), &hangs_at.to_string()])
             .stdout(std::process::Stdio::piped())
             .process_group(0)
             .spawn()
@@ -222,15 +196,53 @@ while True: signal.pause()
         let address: u64 = line.trim().parse().expect("the file is mapped");
         let module = NewModule { module: 7, pid: hanging.id(), address, end: address + 8192, dev: 1, ino: 2 };
         let own = mapped(file("mine").as_file(), 0);
-        let mut files = MappedFiles::start(&me());
-        let began = std::time::Instant::now();
-        let (late, next) = (files.open(&module).map(|(size, _)| size), files.open(&own).map(|(size, _)| size));
-        let took = began.elapsed();
+        // In a thread that the test need not wait for.
+        let (told, tells) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut files = MappedFiles::start(&me());
+            let began = std::time::Instant::now();
+            let opened = files.open(&module).map(|(size, mut file)| {
+                let mut text = String::new();
+                file.read_to_string(&mut text).unwrap();
+                assert_eq!(size, text.len() as u64);
+                text.trim_end().to_owned()
+            });
+            let next = files.open(&own).map(|(size, _)| size);
+            told.send((opened, began.elapsed(), next)).unwrap();
+        });
+        let result = tells.recv_timeout(std::time::Duration::from_secs(60));
         let group = nix::unistd::Pid::from_raw(i32::try_from(hanging.id()).unwrap());
         nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL).unwrap();
         hanging.wait().unwrap();
-        assert_eq!((late, next), (Err(Unopened::Late), Ok(4)));
-        assert!(took < std::time::Duration::from_secs(60), "{took:?}");
+        result.expect("who opens it is not held up for ever")
+    }
+
+    const OPEN: u32 = 14;
+    const READ: u32 = 15;
+    const FLUSH: u32 = 25;
+    const NOTHING: u32 = 0;
+
+    #[test]
+    fn a_file_system_that_hangs_costs_a_deadline_and_not_the_recorder() {
+        if !nix::unistd::geteuid().is_root() || std::fs::File::open("/dev/fuse").is_err() {
+            println!("skipped: FUSE needs root and /dev/fuse");
+            return;
+        }
+        for hangs_at in [OPEN, READ, FLUSH] {
+            let (opened, took, next) = opened_from(hangs_at);
+            assert_eq!((opened, next), (Err(Unopened::Late), Ok(4)), "{hangs_at}");
+            assert!(took < std::time::Duration::from_secs(50), "{took:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_a_program_answers_for_is_read_from_a_copy() {
+        if !nix::unistd::geteuid().is_root() || std::fs::File::open("/dev/fuse").is_err() {
+            println!("skipped: FUSE needs root and /dev/fuse");
+            return;
+        }
+        let (opened, _, next) = opened_from(NOTHING);
+        assert_eq!((opened.as_deref(), next), (Ok("a program of its own"), Ok(4)));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use crate::served::{Served, eventually, is_root, job};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
 use slowpath_process::{receive_packet, send_packet};
-use slowpath_zygote::message::{FromClient, MOST_BYTES, RefusalKind, ToClient, decoded, encoded};
-use slowpath_zygote::{AskedIdentity, Ending, SpawnError, SpawnRequest};
+use slowpath_zygote::message::{FromClient, MOST_BYTES, RefusalKind, Step, ToClient, decoded, encoded};
+use slowpath_zygote::{AskedIdentity, Client, Ending, SpawnError, SpawnRequest};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 fn connected(served: &Served) -> OwnedFd {
@@ -48,11 +48,8 @@ fn what_is_no_request_is_answered_and_leaves_nothing() {
     );
     let request = |spawn: SpawnRequest| encoded(&FromClient::Spawn(Box::new(spawn))).unwrap();
     let asks = request(job(&["exit", "0"]));
-    assert!(is_refused(
-        &answer(&served, &asks, &many),
-        RefusalKind::Malformed,
-        "253 descriptors came, and numbers for 0"
-    ));
+    let unannounced = answer(&served, &asks, &many);
+    assert!(matches!(unannounced, ToClient::Failed { step: Step::Descriptors, errno: libc::EBADMSG }));
     let twice = request(SpawnRequest { descriptors: vec![5, 5], ..job(&[]) });
     assert!(is_refused(&answer(&served, &twice, &[]), RefusalKind::Malformed, "descriptor 5 twice"));
     let id = AskedIdentity { uid: u32::MAX, gid: 1, groups: vec![] };
@@ -208,4 +205,65 @@ fn no_more_children_live_than_the_policy_has() {
     drop(two);
     eventually(|| served.children().is_empty());
     served.spawn(job(&["exit", "0"])).unwrap();
+}
+
+#[test]
+fn a_client_hands_nothing_to_a_stranger_who_listens_unless_it_names_that_user() {
+    if !is_root() {
+        return;
+    }
+    let served = Served::new(Some(65534), "");
+    for named in [None, Some(1)] {
+        let refused = Client::connect_to(&served.socket(), named).unwrap_err();
+        assert!(matches!(refused, SpawnError::Stranger { uid: 65534, own: 0, .. }), "{refused}");
+    }
+    let child = Client::connect_to(&served.socket(), Some(65534)).unwrap().spawn(job(&["exit", "3"]), &[]).unwrap();
+    assert_eq!(child.wait().unwrap(), Ending::Exited(3));
+}
+
+/// FLUSH of include/uapi/linux/fuse.h: what closing a file asks its file system.
+const FLUSH: &str = "25";
+
+#[test]
+fn a_descriptor_that_cannot_be_closed_does_not_stop_the_zygote() {
+    use std::os::unix::process::CommandExt;
+    if !is_root() || std::fs::File::open("/dev/fuse").is_err() {
+        println!("skipped: FUSE needs root and /dev/fuse");
+        return;
+    }
+    let served = Served::new(None, "");
+    let unannounced = FromClient::Spawn(Box::new(job(&["exit", "0"])));
+    let announced = FromClient::Spawn(Box::new(SpawnRequest { descriptors: vec![3], ..job(&["exit", "0"]) }));
+    for message in [FromClient::Status, FromClient::Hold, unannounced, announced] {
+        let bytes = encoded(&message).unwrap();
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let place = tempfile::tempdir().unwrap();
+        let mut hanging = std::process::Command::new("/usr/bin/unshare")
+            .args(["-m", "/usr/bin/python3", "-S"])
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../process/tests/hanging_file.py"))
+            .args([place.path().to_str().unwrap(), FLUSH, served.socket().to_str().unwrap(), &hex])
+            .stdout(std::process::Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(hanging.stdout.take().unwrap()), &mut line).unwrap();
+        assert!(line.trim().parse::<u64>().is_ok(), "it was sent: {line}");
+        let other = connected(&served);
+        send_packet(&other, &encoded(&FromClient::Status).unwrap(), &[]).unwrap();
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let heard = loop {
+            match receive_packet(&other, MOST_BYTES) {
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock && std::time::Instant::now() < until => {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                heard => break heard,
+            }
+        };
+        nix::sys::signal::killpg(nix::unistd::Pid::from_raw(hanging.id() as i32), nix::sys::signal::Signal::SIGKILL)
+            .unwrap();
+        hanging.wait().unwrap();
+        assert!(matches!(heard, Ok(Some(_))), "{message:?}: {heard:?}");
+    }
+    assert_eq!(served.spawn(job(&["exit", "7"])).unwrap().wait().unwrap(), Ending::Exited(7));
 }

@@ -169,14 +169,13 @@ fn a_filter_is_in_force_when_the_work_begins_and_one_that_the_kernel_refuses_is_
 
 #[test]
 fn descriptors_have_the_numbers_that_were_asked_for_and_all_others_are_closed() {
-    use slowpath_zygote::Client;
     use std::os::fd::AsFd;
     let served = Served::new(None, "spares = 1");
     let (reader, writer) = nix::unistd::pipe().unwrap();
     let (other, _kept) = nix::unistd::pipe().unwrap();
     let request = SpawnRequest { descriptors: vec![200, 1, 0], ..job(&["show"]) };
     let given = [other.as_fd(), writer.as_fd(), other.as_fd()];
-    let child = Client::connect(&served.socket()).unwrap().spawn(request, &given).unwrap();
+    let child = served.client().unwrap().spawn(request, &given).unwrap();
     drop(writer);
     let text = crate::served::read_all(reader);
     assert_eq!(child.wait().unwrap(), Ending::Exited(0));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -58,7 +58,7 @@ impl Served {
         let served = Self { place, process };
         let mut client = None;
         eventually(|| {
-            client = Client::connect(&served.socket()).ok();
+            client = served.client().ok();
             client.is_some()
         });
         first(client.unwrap());
@@ -74,11 +74,17 @@ impl Served {
     }
 
     pub fn spawn(&self, request: SpawnRequest) -> Result<Spawned, SpawnError> {
-        Client::connect(&self.socket())?.spawn(request, &[])
+        self.client()?.spawn(request, &[])
+    }
+
+    /// A connection, also to the zygote of another user.
+    pub fn client(&self) -> Result<Client, SpawnError> {
+        let owner = fs::metadata(self.place.path()).unwrap().uid();
+        Client::connect_to(&self.socket(), Some(owner))
     }
 
     pub fn status(&self) -> Status {
-        Client::connect(&self.socket()).unwrap().status().unwrap()
+        self.client().unwrap().status().unwrap()
     }
 
     /// What a child says on its standard output, and how it ended.
@@ -87,7 +93,7 @@ impl Served {
         let mut request = job(words);
         request.descriptors = vec![1];
         change(&mut request);
-        let child = Client::connect(&self.socket())?.spawn(request, &[writer.as_fd()])?;
+        let child = self.client()?.spawn(request, &[writer.as_fd()])?;
         drop(writer);
         let text = read_all(reader);
         child.wait()?;

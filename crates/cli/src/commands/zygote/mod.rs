@@ -42,6 +42,9 @@ fn spawn_failure(error: &SpawnError) -> Failure {
         SpawnError::NoZygote { .. } => {
             (Kind::Machine, Some("`slowpath zygote serve --socket PATH --preload WHAT` starts one"))
         }
+        SpawnError::Stranger { .. } => {
+            (Kind::Usage, Some("--zygote-uid UID asks another user's zygote, who gets what the child is given"))
+        }
         _ => (Kind::Machine, None),
     };
     Failure::from_error(kind, error).hint_if_any(hint)

@@ -23,7 +23,8 @@ pub fn run(arguments: &ZygoteSpawnArguments) -> Result<ExitCode, Failure> {
     let descriptors = descriptors(arguments)?;
     interrupt::watch();
     let began = Instant::now();
-    let spawned = Client::connect(&arguments.socket).and_then(|client| client.spawn(request, &descriptors));
+    let spawned = Client::connect_to(&arguments.socket, arguments.zygote_uid)
+        .and_then(|client| client.spawn(request, &descriptors));
     let child = spawned.map_err(|error| spawn_failure(&error))?;
     let started = began.elapsed();
     let ending = child.wait_or_end(&interrupt::requested).map_err(|error| spawn_failure(&error))?;
@@ -92,8 +93,8 @@ fn descriptors(arguments: &ZygoteSpawnArguments) -> Result<Vec<BorrowedFd<'stati
 
 /// Says how a zygote is.
 pub fn status(arguments: &ZygoteStatusArguments) -> Result<ExitCode, Failure> {
-    let status =
-        Client::connect(&arguments.socket).and_then(|client| client.status()).map_err(|error| spawn_failure(&error))?;
+    let client = Client::connect_to_anybody(&arguments.socket);
+    let status = client.and_then(|client| client.status()).map_err(|error| spawn_failure(&error))?;
     show(arguments.json, &ZygoteStatus::from(status), |status, _| status.to_string());
     Ok(ExitCode::SUCCESS)
 }

@@ -22,7 +22,7 @@ struct OwnGroup {
 impl OwnGroups {
     /// Those of the calling process.
     pub(crate) fn here() -> Self {
-        let place = Place::Here;
+        let place = Place::here();
         let own = std::process::id();
         let Ok(groups) = Groups::of(&Subject::process(&place, &format!("proc/{own}"), Some(own))) else {
             return Self::default();

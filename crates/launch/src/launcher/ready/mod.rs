@@ -9,7 +9,6 @@ mod page;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
 
 use nix::poll::PollFlags;
 
@@ -36,7 +35,7 @@ impl Watch {
             ReadyWhen::Notify => {
                 Watch::Notify(notify::NotifySocket::bind((!spec.pid_namespace).then_some(spec.identity.uid))?)
             }
-            ReadyWhen::Browser { .. } => Watch::Page(page::PageServer::bind(page)?),
+            ReadyWhen::Browser { .. } => Watch::Page(page::PageServer::bind(page, spec.identity.uid)?),
         })
     }
 
@@ -84,14 +83,10 @@ impl Watch {
     }
 }
 
-/// The HTML of `browser`: read by main, before any namespace is entered.
-pub(crate) fn read_page(path: &Path) -> Result<String, String> {
-    page::read(path)
-}
-
 /// What comes through a socket of a target, a request for the page or an answer to an attempt; and the page itself.
 pub(super) fn http(bytes: &[u8]) {
     page::path(bytes);
+    page::cookies(bytes).count();
     attempts::status(bytes);
-    page::with_script(&String::from_utf8_lossy(bytes));
+    page::with_script(&String::from_utf8_lossy(bytes), "secret");
 }

@@ -13,6 +13,9 @@ use nix::sys::socket::{
     recvmsg, setsockopt, socket, sockopt,
 };
 
+/// Messages that one look takes: everybody on the machine can send some, and the observer has more to look after.
+const MOST_A_LOOK: usize = 64;
+
 pub(crate) struct NotifySocket {
     socket: OwnedFd,
     name: OsString,
@@ -50,7 +53,7 @@ impl NotifySocket {
         // which is what a barrier waits for.
         let mut control = cmsg_space!(UnixCredentials);
         let mut ready = false;
-        loop {
+        for _ in 0..MOST_A_LOOK {
             let mut parts = [IoSliceMut::new(&mut buffer)];
             let (length, accepted) = match recvmsg::<()>(
                 self.socket.as_raw_fd(),
@@ -62,12 +65,13 @@ impl NotifySocket {
                     let mut controls = message.cmsgs()?;
                     (message.bytes, controls.any(|control| self.accepts(&control)))
                 }
-                Err(Errno::EAGAIN) => return Ok(ready),
+                Err(Errno::EAGAIN) => break,
                 Err(Errno::EINTR) => continue,
                 Err(error) => return Err(error.into()),
             };
             ready |= accepted && buffer[..length].split(|byte| *byte == b'\n').any(|line| line == b"READY=1");
         }
+        Ok(ready)
     }
 
     fn accepts(&self, control: &ControlMessageOwned) -> bool {

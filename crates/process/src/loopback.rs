@@ -1,4 +1,7 @@
-//! Whose the other end of a connection on this machine is: asked of the kernel (sock_diag(7)).
+//! Servers on loopback, which everybody on the machine reaches, and every web page that a browser here shows.
+//!
+//! Owns what tells a user's own connection from others: whose its other end is, asked of the kernel (sock_diag(7)), and a secret for the
+//! address. Leaves serving to its callers.
 
 use std::io;
 use std::mem::{offset_of, size_of};
@@ -58,8 +61,25 @@ struct Answer {
     inode: u32,
 }
 
-/// The user who made the socket at `peer` that is connected to `own`; an error where the kernel cannot be asked, or knows none.
-pub(crate) fn user_of(peer: SocketAddrV4, own: SocketAddrV4) -> io::Result<u32> {
+/// 128 bits that nobody else knows, as a part of a path.
+///
+/// # Errors
+/// The kernel gives no random bytes.
+pub fn secret() -> io::Result<String> {
+    let mut bytes = [0u8; 16];
+    // SAFETY: the kernel writes at most 16 bytes to a place of ours; so few it gives whole (getrandom(2)).
+    let given = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if given != 16 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The user who made the socket at `peer` that is connected to `own`.
+///
+/// # Errors
+/// The kernel cannot be asked (it has no inet_diag), or knows no such socket.
+pub fn user_of(peer: SocketAddrV4, own: SocketAddrV4) -> io::Result<u32> {
     let checked = |result: isize| if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) };
     let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
     // SAFETY: socket takes integers; the descriptor that it returns is nobody else's.
