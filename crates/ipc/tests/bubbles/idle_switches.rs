@@ -14,8 +14,18 @@ use std::time::Duration;
 /// Naps on each CPU: most of them find it idle.
 const NAPS: u32 = 20;
 
-/// Why cases on these CPUs cannot be told; `None` where the trace has the events, or no CPU was idle.
-pub fn missing(cpus: &[usize]) -> Option<String> {
+/// What the trace shows of CPUs and their idle tasks.
+pub enum Trace {
+    /// When each leaves its idle task.
+    Complete,
+    /// Too little to tell: they were busy.
+    Busy,
+    /// That one enters it and does not leave it; said in words.
+    Incomplete(String),
+}
+
+/// Looks at these CPUs.
+pub fn seen(cpus: &[usize]) -> Trace {
     let instance = Instance::start().unwrap();
     for cpu in cpus.iter().copied() {
         let naps = move || {
@@ -25,19 +35,24 @@ pub fn missing(cpus: &[usize]) -> Option<String> {
         std::thread::spawn(naps).join().unwrap();
     }
     let text = String::from_utf8_lossy(&instance.text().unwrap().bytes).into_owned();
-    cpus.iter().find_map(|cpu| {
+    let counted = cpus.iter().map(|cpu| {
         let on_cpu = format!("[{cpu:03}]");
         let switches = text.lines().filter(|line| line.contains(&on_cpu) && line.contains(" sched_switch: "));
-        let (to_idle, from_idle) = switches.fold((0, 0), |(to, from), line| {
+        switches.fold((0, 0), |(to, from), line| {
             (to + u32::from(line.contains(" next_pid=0 ")), from + u32::from(line.contains(" prev_pid=0 ")))
-        });
-        let is_missing = to_idle >= NAPS / 2 && from_idle * 2 < to_idle;
-        is_missing.then(|| {
-            format!(
-                "the kernel's trace shows {to_idle} switches of CPU {cpu} to its idle task and {from_idle} away from it"
-            )
         })
-    })
+    });
+    let mut result = Trace::Complete;
+    for (cpu, (to_idle, from_idle)) in cpus.iter().zip(counted) {
+        if to_idle < NAPS / 2 {
+            result = Trace::Busy;
+        } else if from_idle * 2 < to_idle {
+            return Trace::Incomplete(format!(
+                "the kernel's trace shows {to_idle} switches of CPU {cpu} to its idle task and {from_idle} away from it"
+            ));
+        }
+    }
+    result
 }
 
 /// Threads that leave no CPU idle, until this is dropped.

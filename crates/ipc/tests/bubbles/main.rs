@@ -7,19 +7,20 @@
 mod idle_switches;
 mod injected;
 
-use idle_switches::Busy;
+use idle_switches::{Busy, Trace};
 use injected::Injection;
 use slowpath_ipc::latency::{Placement, Plan, run};
 use slowpath_ipc::scheduling::{allowed_cpus, become_fifo};
 use slowpath_ipc::trace::Instance;
 use slowpath_ipc::trace::explain::{Cause, Explanation, explain_text};
+use slowpath_ipc::trace::timeline::State;
 use slowpath_ipc::transport::named;
 use std::time::Duration;
 
 /// The call in which the bubble is: a real-time caller's, for those alternate with normal ones.
 const DISTURBED: u32 = 10;
-/// Runs at most for each that counts: on a busy machine a deadline may be missed before the bubble, and a hypervisor may take more time
-/// than the bubble.
+/// Runs at most for each that counts: on a busy machine a deadline may be missed before the bubble, a hypervisor may take more time than the
+/// bubble, and the trace may lack a switch.
 const PATIENCE: usize = 10;
 
 /// What a run came to.
@@ -70,6 +71,13 @@ fn shown(explained: &Explanation) -> String {
     format!("{:?} of {:.0} us: {}; {parts:#?}", explained.cause, explained.took_us, explained.text)
 }
 
+/// Whether nothing is named because the trace does not show what a thread did: where the kernel does not record that certain threads leave
+/// their CPU (see [`idle_switches`]), who follows them comes without an event.
+fn lacks_switches(explained: &Explanation) -> bool {
+    let unknown: f64 = explained.timeline.iter().filter(|part| part.state == State::Unknown).map(|part| part.us).sum();
+    explained.cause == Cause::Unexplained && unknown > explained.took_us / 10.0
+}
+
 /// Runs a case, prints its row, and fails where a bubble is not caught or gets another name.
 fn named_right(injection: &Injection) {
     let _alone = injected::alone();
@@ -79,16 +87,20 @@ fn named_right(injection: &Injection) {
         return;
     }
     let both = [cpus[0], *cpus.last().unwrap()];
-    let _busy = idle_switches::missing(&both).map(|reason| {
-        println!("kept busy, because {reason}");
-        Busy::on(&both)
-    });
-    if let Some(reason) = idle_switches::missing(&both) {
-        println!("skipped: {}: {reason}", injection.name);
-        return;
+    let busy = match idle_switches::seen(&both) {
+        Trace::Complete => None,
+        // What keeps them busy now may end.
+        Trace::Busy | Trace::Incomplete(_) => Some(Busy::on(&both)),
+    };
+    if busy.is_some() {
+        println!("both CPUs are kept busy");
+        if let Trace::Incomplete(reason) = idle_switches::seen(&both) {
+            println!("skipped: {}: {reason}", injection.name);
+            return;
+        }
     }
     let wanted = std::env::var("SLOWPATH_BUBBLES").ok().and_then(|number| number.parse().ok()).unwrap_or(1);
-    let (mut right, mut wrong, mut earlier, mut stolen) = (0, Vec::new(), 0, 0);
+    let (mut right, mut wrong, mut earlier, mut stolen, mut unseen) = (0, Vec::new(), 0, 0, 0);
     for _ in 0..wanted * PATIENCE {
         if right + wrong.len() == wanted {
             break;
@@ -98,6 +110,7 @@ fn named_right(injection: &Injection) {
             Run::Missing => wrong.push("not caught".to_owned()),
             // Nobody injects that one; where the hypervisor did, it is true.
             Run::Caught(explained) if explained.cause == Cause::Stolen => stolen += 1,
+            Run::Caught(explained) if lacks_switches(&explained) => unseen += 1,
             Run::Caught(explained) => match injection.is_named_in(&explained) {
                 true => right += 1,
                 false => wrong.push(shown(&explained)),
@@ -106,7 +119,7 @@ fn named_right(injection: &Injection) {
     }
     let expected = serde_json::to_value(injection.cause).unwrap();
     let expected = expected.as_str().unwrap();
-    println!("| {} | {expected} | {right} of {wanted} | {earlier} | {stolen} |", injection.name);
+    println!("| {} | {expected} | {right} of {wanted} | {earlier} | {stolen} | {unseen} |", injection.name);
     assert_eq!((right, &wrong), (wanted, &Vec::new()), "{}", injection.name);
 }
 
