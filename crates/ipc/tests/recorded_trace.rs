@@ -14,6 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// Runs at most, each of half a second.
+const ATTEMPTS: usize = 20;
+
 /// A real-time thread on each CPU that takes it for 8 ms now and then: the caller outranks it, the server does not.
 fn hogs<T>(cpus: &[usize], work: impl FnOnce() -> T) -> Option<T> {
     let (done, refused) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -99,18 +102,13 @@ fn away_in(text: &str, tables: &Tables) -> BTreeSet<(u32, u64, u64)> {
     away
 }
 
-#[test]
-fn a_miss_is_a_recording_whose_times_off_the_cpu_are_those_of_the_trace() {
-    let Some((bytes, pairs)) = missed() else { return };
-    if let Some(file) = std::env::var_os("SLOWPATH_KEEP_TRACE") {
-        std::fs::write(file, &bytes).unwrap();
-    }
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    let tables = recorded(&bytes, &pairs, OffCpuReason::PipeOrSocket, Owner::default(), Manifest::default());
+/// Checks a miss; whether it is one that shows enough: on a busy machine a call may be late before a hog makes it so, even the first.
+fn agrees(bytes: &[u8], pairs: &[PairSamples]) -> bool {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let tables = recorded(bytes, pairs, OffCpuReason::PipeOrSocket, Owner::default(), Manifest::default());
     let expected = away_in(&text, &tables);
     let found: BTreeSet<(u32, u64, u64)> =
         tables.off_cpu.iter().map(|row| (row.tid, row.ts.0 / 1000, (row.ts + row.duration).0 / 1000)).collect();
-    assert!(expected.len() > 5, "{} waits", expected.len());
     let missing: Vec<_> = expected.difference(&found).collect();
     assert!(missing.is_empty(), "{missing:?} of {} are not in the recording", expected.len());
     // What it has beyond that begins or ends with a wake-up, where the trace has no switch: new threads, lost events, the end.
@@ -123,15 +121,6 @@ fn a_miss_is_a_recording_whose_times_off_the_cpu_are_those_of_the_trace() {
     assert!(beyond <= tables.manifest.losses.of("off_cpu") + 4, "{beyond} rows are not in the trace");
     println!("{} waits in both, {beyond} with a lower bound, losses {:?}", expected.len(), tables.manifest.losses);
 
-    // The longest wait for a CPU within the transaction that missed is the hog's burst.
-    let missed = pairs[0].missed.as_ref().unwrap();
-    let (from, to) = (missed.sample.start, missed.sample.end);
-    let of_miss = tables.off_cpu.iter().filter(|row| row.ts.0 + row.duration.0 > from && row.ts.0 < to);
-    let longest = of_miss.max_by_key(|row| row.runnable).expect("a wait within the miss");
-    assert!(longest.runnable.0 > 500_000, "{longest:?}");
-    let ran = tables.cpu_events.iter().filter(|row| row.kind == CpuEventKind::Task && row.value == Some(1));
-    assert!(ran.count() > 0, "the hogs have priority 1 in the kernel");
-
     // The same from the disk.
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("miss");
@@ -139,4 +128,27 @@ fn a_miss_is_a_recording_whose_times_off_the_cpu_are_those_of_the_trace() {
     let read = Recording::open(&directory).unwrap().tables().unwrap();
     assert_eq!((&read.off_cpu, &read.cpu_events, &read.exits), (&tables.off_cpu, &tables.cpu_events, &tables.exits));
     assert_eq!(read.manifest.ended, tables.manifest.ended);
+
+    // The longest wait for a CPU within the transaction that missed is the hog's burst.
+    let missed = pairs[0].missed.as_ref().unwrap();
+    let (from, to) = (missed.sample.start, missed.sample.end);
+    let of_miss = tables.off_cpu.iter().filter(|row| row.ts.0 + row.duration.0 > from && row.ts.0 < to);
+    let is_long = of_miss.max_by_key(|row| row.runnable).is_some_and(|longest| longest.runnable.0 > 500_000);
+    let mut ran = tables.cpu_events.iter().filter(|row| row.kind == CpuEventKind::Task && row.value == Some(1));
+    // The hogs have priority 1 in the kernel.
+    expected.len() > 5 && is_long && ran.next().is_some()
+}
+
+#[test]
+fn a_miss_is_a_recording_whose_times_off_the_cpu_are_those_of_the_trace() {
+    for _ in 0..ATTEMPTS {
+        let Some((bytes, pairs)) = missed() else { return };
+        if let Some(file) = std::env::var_os("SLOWPATH_KEEP_TRACE") {
+            std::fs::write(file, &bytes).unwrap();
+        }
+        if agrees(&bytes, &pairs) {
+            return;
+        }
+    }
+    panic!("no miss by a hog in {ATTEMPTS} runs");
 }

@@ -152,6 +152,13 @@ impl Connection {
         }
     }
 
+    /// Throws away the message that was looked at.
+    pub(crate) fn discard(&mut self) {
+        if self.socket.as_ref().is_some_and(|socket| discard_packet(socket).is_err()) {
+            self.leave();
+        }
+    }
+
     /// Closes it; its child ends.
     pub(crate) fn leave(&mut self) {
         // An order that no child took: left unread it would be an error for the client, before the answer.

@@ -18,7 +18,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeSpec;
 use nix::unistd::{getegid, geteuid, getgroups, getpid};
-use slowpath_process::{discard_packet, peek_packet};
+use slowpath_process::peek_packet;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -310,25 +310,19 @@ impl<'a> Server<'a> {
     }
 
     fn answer(&mut self, index: usize, asked: FromClient) -> Result<(), ServeError> {
-        self.connections[index].until = None;
-        if let FromClient::Spawn(spawn) = asked {
-            if self.connections[index].child.is_none() {
-                return self.spawn(index, *spawn);
-            }
-            self.refuse(index, Refusal::malformed("this connection already has its one child"));
-            return Ok(());
-        }
-        if self.connections[index].socket.as_ref().is_none_or(|socket| discard_packet(socket).is_err()) {
-            self.connections[index].leave();
-            return Ok(());
+        let connection = &mut self.connections[index];
+        connection.until = None;
+        // An order is for the child to take.
+        if !matches!(asked, FromClient::Spawn(_)) {
+            connection.discard();
         }
         match asked {
             FromClient::Signal(number) => {
-                if let Some(child) = self.connections[index].child.as_ref().filter(|_| (1..=64).contains(&number)) {
+                if let Some(child) = connection.child.as_ref().filter(|_| (1..=64).contains(&number)) {
                     child.process.signal(number);
                 }
             }
-            FromClient::Hold | FromClient::Spawn(_) => {
+            FromClient::Hold => {
                 let status = self.status_now();
                 self.connections[index].say(&ToClient::Status(status), None);
             }
@@ -337,6 +331,10 @@ impl<'a> Server<'a> {
                 self.connections[index].say(&ToClient::Status(status), None);
                 self.connections[index].until = Some(Instant::now() + PATIENCE);
             }
+            FromClient::Spawn(_) if connection.child.is_some() => {
+                self.refuse(index, Refusal::malformed("this connection already has its one child"));
+            }
+            FromClient::Spawn(spawn) => return self.spawn(index, *spawn),
         }
         Ok(())
     }
