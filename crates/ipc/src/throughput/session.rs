@@ -11,9 +11,12 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 /// How often a waiting parent looks whether it was interrupted, in ms.
 const LOOK: u8 = 50;
+/// How long a process may take from closing its ends to its end.
+const END: Duration = Duration::from_millis(200);
 
 /// Times of a burst.
 #[derive(Clone, Debug, PartialEq)]
@@ -154,6 +157,11 @@ impl Session {
     }
 
     fn died(&mut self, role: &'static str) -> IpcError {
+        // A process that is killed closes what it has a moment before it can be seen to have ended.
+        let until = Instant::now() + END;
+        while self.server.as_mut().is_some_and(|server| server.ended().is_none()) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         // A client that cannot reach its server ends, too; a server whose client is gone ends in order.
         let has_failed = |server: &mut Child| server.ended().is_some_and(|ending| ending != Ending::Exited(0));
         let role = if self.server.as_mut().is_some_and(has_failed) { "server" } else { role };
