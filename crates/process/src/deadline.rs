@@ -25,6 +25,9 @@ pub const LIMIT: Duration = Duration::from_secs(2);
 const PATIENT_HANGS: u32 = 4;
 const IMPATIENT: Duration = Duration::from_millis(20);
 
+/// How long a child that was killed is waited for at the end.
+const PARTING: Duration = Duration::from_millis(100);
+
 /// The longest answer.
 const LONGEST: usize = 256 << 20;
 
@@ -168,13 +171,17 @@ impl<F> Drop for Deadline<F> {
             let _ = kill(child.pid, Signal::SIGKILL);
             self.left.push(child.pid);
         }
-        // A kill takes effect at once where it does at all; who does not die is the init process's, when this one ends.
-        for _ in 0..50 {
+        // A kill takes effect at once where it does at all; who does not die is the init process's, when this one ends. The first looks are
+        // close together: a launch pays for them.
+        let began = Instant::now();
+        let mut pause = Duration::from_micros(20);
+        loop {
             self.left.retain(|pid| matches!(waitpid(*pid, Some(WaitPidFlag::WNOHANG)), Ok(WaitStatus::StillAlive)));
-            if self.left.is_empty() {
+            if self.left.is_empty() || began.elapsed() > PARTING {
                 return;
             }
-            std::thread::sleep(Duration::from_millis(2));
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(2));
         }
     }
 }
