@@ -17,6 +17,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::mount::{MsFlags, mount};
@@ -30,6 +31,16 @@ use crate::{EndPolicy, Exit, LaunchSpec, Mounting, SetupStage, mount_namespace, 
 
 /// After the caller's death the observer gets this much longer than the time allowed for ending the tree.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How long the observer may look at the memory of a launch's processes. A process can hold the lock of its own memory map for ever (a
+/// page of a FUSE file that its server does not send), and who reads its `smaps_rollup` waits for it. The wait ends by a kill, which
+/// only another process can send: a thread or a child that reads would cost every launch 0.15 or 1 ms. Walking the tables of
+/// 100 GB takes about 1 s.
+const LONGEST_LOOK: Duration = Duration::from_secs(10);
+/// How often the guardian compares.
+const LOOKS_EVERY_MS: u16 = 2_000;
+const HELD_BACK: &str = "a process of the command does not show its memory (it holds the lock of its memory map, as with a page of \
+                         a FUSE or network file that does not come)";
 
 /// What main asks for: stands in a sealed memory file that the guardian inherits. The next one comes through the channel when the
 /// launch before has ended ([`wire::ToLauncher::Again`]).
@@ -53,6 +64,24 @@ pub(crate) struct Work {
     cgroups: Vec<(PathBuf, File)>,
     /// What they count.
     counters: Vec<File>,
+    /// When the observer began to look at the memory of processes; 0 while it does not. Shared with the guardian.
+    looks_since: &'static AtomicU64,
+}
+
+impl Work {
+    /// Looks at what a process can hold back, with the guardian watching.
+    fn looking<T>(&self, look: impl FnOnce() -> T) -> T {
+        self.looks_since.store(sys::monotonic(), Ordering::Relaxed);
+        let seen = look();
+        self.looks_since.store(0, Ordering::Relaxed);
+        seen
+    }
+
+    /// Whether the observer has looked for longer than it may.
+    fn looks_too_long(&self) -> bool {
+        let since = self.looks_since.load(Ordering::Relaxed);
+        since != 0 && Duration::from_nanos(sys::monotonic().saturating_sub(since)) > LONGEST_LOOK
+    }
 }
 
 /// The whole life of a launcher process. A program that offers itself as launcher
@@ -100,6 +129,7 @@ fn guard(main: &OwnedFd, order: &File) -> i32 {
     let spec = &work.order.spec;
     let mut main_is_gone: Option<Instant> = None;
     let mut link_is_open = true;
+    let mut how = None;
     loop {
         // Of main no event is asked for: only a hang-up is reported; messages are the observer's.
         let all = [
@@ -108,7 +138,7 @@ fn guard(main: &OwnedFd, order: &File) -> i32 {
             (main.as_fd(), PollFlags::empty(), main_is_gone.is_none()),
         ];
         let mut waits = Vec::from_iter(all.iter().filter(|wait| wait.2).map(|wait| PollFd::new(wait.0, wait.1)));
-        let timeout = if main_is_gone.is_some() { PollTimeout::from(100u8) } else { PollTimeout::NONE };
+        let timeout = if main_is_gone.is_some() { PollTimeout::from(100u8) } else { PollTimeout::from(LOOKS_EVERY_MS) };
         let _ = poll(&mut waits, timeout);
         let happened = |fd: &OwnedFd| {
             waits.iter().any(|wait| wait.as_fd().as_raw_fd() == fd.as_raw_fd() && wait.any() == Some(true))
@@ -125,15 +155,19 @@ fn guard(main: &OwnedFd, order: &File) -> i32 {
         if happened(main) {
             main_is_gone = Some(Instant::now());
         }
+        if work.looks_too_long() {
+            how = Some(HELD_BACK);
+            let _ = sys::pidfd_kill(&pidfd);
+        }
         if main_is_gone.is_some_and(|since| since.elapsed() > spec.kill_timeout + GRACE) {
             let _ = sys::pidfd_kill(&pidfd);
         }
     }
-    after_observer(main, spec, observer)
+    after_observer(main, spec, observer, how)
 }
 
 /// Reaps the observer; when it did not end by itself, ends what it left.
-fn after_observer(main: &OwnedFd, spec: &LaunchSpec, observer: i32) -> i32 {
+fn after_observer(main: &OwnedFd, spec: &LaunchSpec, observer: i32, killed_because: Option<&str>) -> i32 {
     let mut how = String::from("the observer disappeared");
     loop {
         match sys::reap() {
@@ -145,6 +179,9 @@ fn after_observer(main: &OwnedFd, spec: &LaunchSpec, observer: i32) -> i32 {
             Ok(Some(_)) => {}
             Ok(None) | Err(_) => break,
         }
+    }
+    if let Some(why) = killed_because {
+        how = why.into();
     }
     let survivors = match spec.end == EndPolicy::KillTree || spec.pid_namespace {
         true => tree::end(spec.kill_timeout, |_| {}),
@@ -198,7 +235,8 @@ fn prepare(main: &OwnedFd, order: Order) -> Result<Option<Prepared>, (SetupStage
     let flags = SockFlag::SOCK_CLOEXEC;
     let (link, observers_link) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)
         .map_err(|error| (process("link"), error.into()))?;
-    let work = Work { order, cgroups, counters };
+    let looks_since = sys::shared_number().map_err(|error| (process("shared memory"), error))?;
+    let work = Work { order, cgroups, counters, looks_since };
     // SAFETY: the launcher has one thread.
     match unsafe { sys::fork() }.map_err(|error| (process("observer"), error))? {
         None => {

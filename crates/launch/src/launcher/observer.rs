@@ -233,7 +233,7 @@ impl Observer<'_> {
                 }
                 self.first_thread = self.first_thread.or_else(|| tree::first_thread(self.target));
                 if self.spec.memory {
-                    self.memory = tree::memory();
+                    self.memory = self.work.looking(tree::memory);
                     self.memory.retain(|process| Some(process.pid) != self.tracer);
                 }
             }

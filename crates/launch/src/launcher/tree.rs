@@ -3,10 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
-
-use slowpath_process::ProcessFiles;
 
 use crate::sys::{self, Reaped};
 use crate::{ProcessMemory, ThreadTimes};
@@ -43,25 +40,20 @@ pub(crate) fn end(limit: Duration, mut reaped: impl FnMut(Reaped)) -> Vec<i32> {
     }
 }
 
-/// Larger ones there are not: one line a field.
-const MOST_ROLLUP: u64 = 1 << 16;
-
-/// Memory of every descendant that lives, in the order of the pids.
+/// Memory of every descendant that lives, in the order of the pids. A process can hold the lock of its own memory map, for which this
+/// waits: the guardian looks how long ([`super::LONGEST_LOOK`]).
 pub(crate) fn memory() -> Vec<ProcessMemory> {
-    // Before the child that reads, which is none of the target's.
     let mut pids = descendants();
     pids.sort_unstable();
-    let mut files = ProcessFiles::default();
-    pids.into_iter().filter_map(|pid| memory_of(pid, &mut files)).collect()
+    pids.into_iter().filter_map(memory_of).collect()
 }
 
-fn memory_of(pid: i32, files: &mut ProcessFiles) -> Option<ProcessMemory> {
+fn memory_of(pid: i32) -> Option<ProcessMemory> {
     // Bytes of a name need not be UTF-8.
     let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).ok();
-    let status = String::from_utf8_lossy(&read("status")?).into_owned();
-    // A process can hold the lock of its own memory map, for which this waits.
-    let rollup = files.read(Path::new(&format!("/proc/{pid}/smaps_rollup")), MOST_ROLLUP).ok();
-    let pss = rollup.and_then(|text| kib(&String::from_utf8_lossy(&text), "Pss:"));
+    let status = read("status")?;
+    let status = String::from_utf8_lossy(&status);
+    let pss = read("smaps_rollup").and_then(|text| kib(&String::from_utf8_lossy(&text), "Pss:"));
     let name = status.lines().find_map(|line| line.strip_prefix("Name:"))?.trim().to_owned();
     // A zombie has no memory and no such line.
     Some(ProcessMemory { pid, name, peak_rss: kib(&status, "VmHWM:")?, pss })
@@ -186,36 +178,5 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(found.pss.is_none_or(|pss| pss <= found.peak_rss), "{found:?}");
-    }
-
-    #[test]
-    fn a_process_that_holds_its_own_memory_map_costs_a_deadline() {
-        if !nix::unistd::geteuid().is_root() || fs::File::open("/dev/fuse").is_err() {
-            println!("skipped: FUSE needs root and /dev/fuse");
-            return;
-        }
-        use std::io::BufRead;
-        use std::os::unix::process::CommandExt;
-        let place = tempfile::tempdir().unwrap();
-        let mut holding = std::process::Command::new("/usr/bin/unshare")
-            .args(["-m", "/usr/bin/python3", "-S"])
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../process/tests/held_memory.py"))
-            .arg(place.path())
-            .stdout(std::process::Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        std::io::BufReader::new(holding.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let pid = line.trim().parse::<i32>().expect("the memory is held");
-        // In a thread that the test need not wait for.
-        let (told, tells) = std::sync::mpsc::channel();
-        std::thread::spawn(move || told.send(memory().into_iter().find(|one| one.pid == pid)).unwrap());
-        let result = tells.recv_timeout(Duration::from_secs(60));
-        nix::sys::signal::killpg(nix::unistd::Pid::from_raw(holding.id() as i32), nix::sys::signal::Signal::SIGKILL)
-            .unwrap();
-        holding.wait().unwrap();
-        let found = result.expect("who looks is not held up for ever").unwrap();
-        assert!(found.pss.is_none() && found.peak_rss > 0, "{found:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use slowpath_launch::{BoxError, EndPolicy, ExecError, Exit, Hooks, SetupStage, StopReason};
+use slowpath_launch::{BoxError, EndPolicy, ExecError, Exit, Hooks, ReadyWhen, SetupStage, StopReason};
 
 use super::*;
 
@@ -194,4 +194,24 @@ fn a_launcher_that_is_another_program_is_an_error_and_not_a_hang() {
     let program = LauncherProgram { path: "/bin/true".into(), args: vec![] };
     let error = ProcessLauncher::new(program).launch(&spec(&["/bin/true"]).0, &mut NoHooks).unwrap_err();
     assert!(matches!(error, LaunchError::LauncherDied { .. }), "{error:?}");
+}
+
+/// Its page of a FUSE file does not come, so whoever reads its memory waits; the observer, as init of its namespace too.
+#[test]
+fn a_command_that_does_not_show_its_memory_ends_the_launch_and_leaves_nothing() {
+    if !is_root() || fs::File::open("/dev/fuse").is_err() {
+        println!("skipped: FUSE needs root and /dev/fuse");
+        return;
+    }
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../process/tests/hanging/held_memory.py");
+    for pid_namespace in [false, true] {
+        let place = tempfile::tempdir().unwrap();
+        let (mut spec, mark) = spec(&["/usr/bin/unshare", "-m", "/usr/bin/python3", "-S", program]);
+        spec.argv.push(place.path().into());
+        (spec.ready, spec.memory, spec.pid_namespace) = (ReadyWhen::Line("^[0-9]+$".into()), true, pid_namespace);
+        let error = launch(&spec).unwrap_err();
+        let LaunchError::LauncherDied { detail } = &error else { panic!("{error:?}") };
+        assert!(detail.contains("does not show its memory"), "{detail}");
+        assert_eq!(marked(&mark), [] as [i32; 0]);
+    }
 }
