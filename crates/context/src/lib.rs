@@ -11,6 +11,9 @@ pub mod difference;
 pub mod factor;
 pub mod factors;
 mod filters;
+#[cfg(test)]
+#[path = "../../process/tests/hanging/mod.rs"]
+mod hanging;
 pub mod named;
 mod place;
 mod reading;

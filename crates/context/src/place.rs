@@ -134,6 +134,7 @@ fn text(name: &OsStr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hanging::Hanging;
     use crate::snapshot::Snapshot;
 
     #[test]
@@ -165,35 +166,17 @@ mod tests {
 
     #[test]
     fn a_process_that_holds_its_own_memory_map_costs_a_deadline_and_shows_the_rest() {
-        if !nix::unistd::geteuid().is_root() || File::open("/dev/fuse").is_err() {
-            println!("skipped: FUSE needs root and /dev/fuse");
-            return;
-        }
-        use std::io::BufRead;
-        use std::os::unix::process::CommandExt;
-        let place = tempfile::tempdir().unwrap();
-        let mut holding = std::process::Command::new("/usr/bin/unshare")
-            .args(["-m", "/usr/bin/python3", "-S"])
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../process/tests/held_memory.py"))
-            .arg(place.path())
-            .stdout(std::process::Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        std::io::BufReader::new(holding.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let pid = line.trim().parse::<u32>().expect("the memory is held");
+        let Some(holding) = Hanging::start("held_memory.py", &[]) else { return };
+        let pid = holding.line.trim().parse::<u32>().expect("the memory is held");
         // In a thread that the test need not wait for.
-        let (told, tells) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let here = Place::here();
             let held = ["environ", "cmdline", "numa_maps"].map(|file| here.read(&format!("proc/{pid}/{file}")));
-            told.send((held, here.read(&format!("proc/{pid}/status")), Snapshot::of_process(pid).is_ok())).unwrap();
+            sender.send((held, here.read(&format!("proc/{pid}/status")), Snapshot::of_process(pid).is_ok())).unwrap();
         });
-        let result = tells.recv_timeout(std::time::Duration::from_secs(60));
-        nix::sys::signal::killpg(nix::unistd::Pid::from_raw(holding.id() as i32), nix::sys::signal::Signal::SIGKILL)
-            .unwrap();
-        holding.wait().unwrap();
+        let result = receiver.recv_timeout(std::time::Duration::from_secs(60));
+        drop(holding);
         let (held, status, is_read) = result.expect("who reads it is not held up for ever");
         for held in held {
             let why = held.map(|text| text.len());

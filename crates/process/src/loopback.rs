@@ -1,7 +1,7 @@
 //! Servers on loopback, which everybody on the machine reaches, and every web page that a browser here shows.
 //!
-//! Owns what tells a user's own connection from others: whose its other end is, asked of the kernel (sock_diag(7)), and a secret for the
-//! address. Leaves serving to its callers.
+//! Owns how a user's own connections are recognised: the kernel reports who made the other end (sock_diag(7)), and the address holds a
+//! secret. Leaves serving to its callers.
 
 use std::io;
 use std::mem::{offset_of, size_of};

@@ -34,7 +34,7 @@ pub fn receive_packet(socket: impl AsFd, most: usize) -> io::Result<Option<Packe
 }
 
 /// Looks at a message without its descriptors, which stay where they are, as the message does: a process that must not hold what another
-/// user has opened decides by this who receives it. `is_cut` tells of bytes only.
+/// user has opened decides by this who receives it. `is_cut` is about the bytes only.
 ///
 /// # Errors
 /// As [`receive_packet`].

@@ -13,6 +13,9 @@
 pub mod failure;
 pub mod fleet_package;
 pub mod fresh_directory;
+#[cfg(test)]
+#[path = "../../process/tests/hanging/mod.rs"]
+mod hanging;
 pub mod interrupt;
 mod memory_cost;
 pub mod open_recording;

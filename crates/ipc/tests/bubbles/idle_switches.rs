@@ -18,7 +18,7 @@ const NAPS: u32 = 20;
 pub enum Trace {
     /// When each leaves its idle task.
     Complete,
-    /// Too little to tell: they were busy.
+    /// Too few switches to decide: they were busy.
     Busy,
     /// That one enters it and does not leave it; said in words.
     Incomplete(String),

@@ -1,4 +1,4 @@
-//! What a process may do, as far as it decides whether its memory is written.
+//! The ids and capabilities of a process, which decide whether the tracer writes to its memory.
 //!
 //! Breakpoints are set where a worker of the target's user says, and hold what it says. So they are set only into processes that have no
 //! more than this user: in a set-user-ID program, or one with capabilities of its file, they would be a way to its power.

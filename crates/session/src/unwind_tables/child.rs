@@ -27,8 +27,8 @@ pub fn serve(socket: &OwnedFd) {
     }
 }
 
-/// Sends the files that `program` maps when it starts, as far as they can be opened and closed without waiting for anybody: the recorder
-/// holds what it is sent, so what is on a user's own file system (FUSE) stays here.
+/// Sends the files that `program` maps when it starts, but none of a user's own file system (FUSE): the recorder holds what it is sent, and
+/// closing such a file could take for ever.
 pub fn list(socket: &OwnedFd, program: &Path) {
     for path in startup::files_of(program) {
         // What a file system holds up ends with this process.

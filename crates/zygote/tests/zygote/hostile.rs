@@ -1,5 +1,6 @@
 //! Clients that are not allowed, or do not keep to the rules.
 
+use crate::hanging::Hanging;
 use crate::served::{Served, eventually, is_root, job};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
 use slowpath_process::{receive_packet, send_packet};
@@ -226,29 +227,15 @@ const FLUSH: &str = "25";
 
 #[test]
 fn a_descriptor_that_cannot_be_closed_does_not_stop_the_zygote() {
-    use std::os::unix::process::CommandExt;
-    if !is_root() || std::fs::File::open("/dev/fuse").is_err() {
-        println!("skipped: FUSE needs root and /dev/fuse");
-        return;
-    }
     let served = Served::new(None, "");
     let unannounced = FromClient::Spawn(Box::new(job(&["exit", "0"])));
     let announced = FromClient::Spawn(Box::new(SpawnRequest { descriptors: vec![3], ..job(&["exit", "0"]) }));
     for message in [FromClient::Status, FromClient::Hold, unannounced, announced] {
         let bytes = encoded(&message).unwrap();
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let place = tempfile::tempdir().unwrap();
-        let mut hanging = std::process::Command::new("/usr/bin/unshare")
-            .args(["-m", "/usr/bin/python3", "-S"])
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../process/tests/hanging_file.py"))
-            .args([place.path().to_str().unwrap(), FLUSH, served.socket().to_str().unwrap(), &hex])
-            .stdout(std::process::Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(hanging.stdout.take().unwrap()), &mut line).unwrap();
-        assert!(line.trim().parse::<u64>().is_ok(), "it was sent: {line}");
+        let socket = served.socket();
+        let Some(hanging) = Hanging::start("hanging_file.py", &[FLUSH, socket.to_str().unwrap(), &hex]) else { return };
+        assert!(hanging.line.ends_with('\n'), "it was sent: {:?}", hanging.line);
         let other = connected(&served);
         send_packet(&other, &encoded(&FromClient::Status).unwrap(), &[]).unwrap();
         let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
@@ -260,9 +247,7 @@ fn a_descriptor_that_cannot_be_closed_does_not_stop_the_zygote() {
                 heard => break heard,
             }
         };
-        nix::sys::signal::killpg(nix::unistd::Pid::from_raw(hanging.id() as i32), nix::sys::signal::Signal::SIGKILL)
-            .unwrap();
-        hanging.wait().unwrap();
+        drop(hanging);
         assert!(matches!(heard, Ok(Some(_))), "{message:?}: {heard:?}");
     }
     assert_eq!(served.spawn(job(&["exit", "7"])).unwrap().wait().unwrap(), Ending::Exited(7));

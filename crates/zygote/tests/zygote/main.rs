@@ -1,5 +1,7 @@
 //! Real zygotes, real children: isolation against an exec, hostile clients, limits, kills, and what is left.
 
+#[path = "../../../process/tests/hanging/mod.rs"]
+mod hanging;
 mod hostile;
 mod isolation;
 mod lifetime;

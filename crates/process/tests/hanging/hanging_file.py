@@ -1,5 +1,5 @@
 """A file of a file system that answers until it is asked what the second argument says (a number of include/uapi/linux/fuse.h; the first
-OPEN does not count), and nothing from then on: maps it executable and prints where.
+OPEN does not count), and nothing from then on: maps it executable, and prints its pid and where.
 
 Started in a mount namespace of its own with a directory as first argument. With a socket and a message in hex as further arguments it sends
 that there, with the descriptor of the file. All of it ends with its process group.
@@ -24,7 +24,6 @@ def is_answered(call, opened):
 
 fuse = fuse_file.mounted(place)
 if os.fork() == 0:
-    fuse_file.libc.prctl(1, 9)
     fuse_file.serve(fuse, is_answered)
 # Held by its server alone: with that the file system ends, and nobody waits for an answer at his own end.
 os.close(fuse)
@@ -33,6 +32,6 @@ if len(sys.argv) > 3:
     client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     client.connect(sys.argv[3])
     socket.send_fds(client, [bytes.fromhex(sys.argv[4])], [file])
-print(fuse_file.mapped(file, 5), flush=True)
+print(os.getpid(), fuse_file.mapped(file, 5), flush=True)
 while True:
     signal.pause()

@@ -1,4 +1,4 @@
-"""A file system with one file, `f`, that a process answers for as far as it likes (include/uapi/linux/fuse.h).
+"""A file system with one file, `f`, whose calls a process answers or not (include/uapi/linux/fuse.h).
 
 For processes that are started in a mount namespace of their own.
 """
@@ -17,8 +17,14 @@ SIZE = 8192
 TEXT = b"a program of its own".ljust(SIZE)
 
 
+def end_with_parent():
+    """Of the calling process (PR_SET_PDEATHSIG, SIGKILL)."""
+    libc.prctl(1, 9)
+
+
 def mounted(place):
-    """The descriptor of a file system that is mounted there."""
+    """The descriptor of a file system that is mounted there, of a process that ends with who started it."""
+    end_with_parent()
     fuse = os.open("/dev/fuse", os.O_RDWR)
     options = b"fd=%d,rootmode=40000,user_id=0,group_id=0" % fuse
     assert libc.mount(b"slowpath-test", place, b"fuse", 6, options) == 0
@@ -37,6 +43,7 @@ def attributes(node):
 
 def serve(fuse, is_answered, flags=lambda opened: 0):
     """Answers for ever, but for calls of which `is_answered(call, opened)` is false; `opened` counts OPEN, whose answer has these flags."""
+    end_with_parent()
     opened = 0
     while True:
         asked = os.read(fuse, 1 << 17)

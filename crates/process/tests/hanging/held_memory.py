@@ -15,12 +15,12 @@ import fuse_file
 
 def is_answered(call, _):
     if call == fuse_file.READ:
-        os.write(told, b"x")
+        os.write(is_read, b"x")
     return call != fuse_file.READ
 
 
 fuse = fuse_file.mounted(sys.argv[1].encode())
-hears, told = os.pipe()
+reads, is_read = os.pipe()
 if os.fork() == 0:
     fuse_file.serve(fuse, is_answered, lambda opened: fuse_file.DIRECT_IO if opened > 1 else 0)
 os.close(fuse)
@@ -28,7 +28,7 @@ file = sys.argv[1].encode() + b"/f"
 cached = os.open(file, os.O_RDONLY)
 direct = os.open(file, os.O_RDONLY)
 threading.Thread(target=os.read, args=(cached, 4096), daemon=True).start()
-os.read(hears, 1)
+os.read(reads, 1)
 keeper = threading.Thread(target=fuse_file.mapped, args=(direct, 1), daemon=True)
 line = b"%d\n" % os.getpid()
 keeper.start()
