@@ -8,10 +8,11 @@ import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar, Literal
 
 PACKAGE = "python3.11"
 # Inputs of the workloads are files of the source itself.
-TRAINING = {
+_TRAINING = {
     "start": ["-c", "pass"],
     "json": ["-c", "import json; d = json.loads(json.dumps({str(i): [i, i / 3, None] for i in range(300)})); assert len(d) == 300"],
     "regex": ["-c", "import re; t = open('Lib/os.py').read(); re.sub(r'(\\w+)\\((.*?)\\)', r'\\2', t); re.findall(r'(?m)^def (\\w+)', t)"],
@@ -23,7 +24,7 @@ TRAINING = {
     "dates": ["-c", "import datetime, zoneinfo, decimal, fractions; datetime.datetime.now().isoformat(); decimal.Decimal('1.1') ** 7; fractions.Fraction(1, 3) + 2"],
     "unittest": ["-m", "unittest", "-q", "test.test_bool"],
 }
-UNSEEN = {
+_UNSEEN = {
     "json.tool": ["-m", "json.tool", "--sort-keys", "input.json"],
     "tokenize": ["-m", "tokenize", "Lib/abc.py"],
     "argparse": ["-c", "import argparse, logging; p = argparse.ArgumentParser(); p.add_argument('--n', type=int, default=3); logging.warning('%d', p.parse_args(['--n', '4']).n)"],
@@ -40,6 +41,11 @@ class Source:
     """The source, and where what is made of it lies."""
 
     place: Path
+    title: ClassVar[str] = "CPython 3.11 of Debian's source package"
+    linker: ClassVar[Literal["bfd", "lld"]] = "bfd"
+    """What Debian links it with."""
+    training: ClassVar[dict[str, list[str]]] = _TRAINING
+    unseen: ClassVar[dict[str, list[str]]] = _UNSEEN
 
     @property
     def tree(self) -> Path:

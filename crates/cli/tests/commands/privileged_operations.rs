@@ -2,7 +2,9 @@
 //! through a directory in which somebody else can put something in its place.
 
 use crate::running::*;
-use crate::strace::{Operation, traced};
+use crate::strace::{Operation, traced, traced_with};
+use crate::trusted_diagnosis::{Diagnosed, FIX};
+use crate::zygote;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -215,6 +217,72 @@ fn what_a_traced_latency_benchmark_does_as_root_is_listed_and_goes_through_nobod
     let place = place();
     let words = ["ipc", "latency", "-i", "3", "-trace", "-deadline_us", "60000000", "--transport", "posix-mq"];
     all_listed("ipc latency", &traced(&words, &place.path().join("trace")));
+}
+
+#[test]
+fn what_a_launch_with_a_page_does_as_root_is_listed_and_goes_through_nobody_elses_directory() {
+    if !root() {
+        return;
+    }
+    let place = place_of_nobody();
+    let page = place.path().join("data");
+    fs::write(&page, "<html><body>text</body></html>").unwrap();
+    let visit = "import sys, urllib.request as u; u.urlopen(sys.argv[1]).read(); u.urlopen(sys.argv[1] + 'ready')";
+    let ready = format!("browser:{}", page.display());
+    let target = ["--user", "nobody", "--", "/usr/bin/python3", "-c", visit];
+    let words = [&["launch", "--runs", "1", "--quiet", "--ready", &ready][..], &target].concat();
+    all_listed("launch --ready browser", &traced(&words, &place.path().join("trace")));
+}
+
+#[test]
+fn what_a_context_takes_from_root_is_listed_and_goes_through_nobody_elses_directory() {
+    if !root() {
+        return;
+    }
+    let place = place_of_nobody();
+    let mut sleeper = std::process::Command::new("/bin/sleep").arg("600").current_dir(place.path()).spawn().unwrap();
+    let (pid, trace) = (sleeper.id().to_string(), place.path().join("trace"));
+    let operations = traced(&["context", "show", &pid], &trace);
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    all_listed("context show", &operations);
+}
+
+#[test]
+fn what_applying_and_undoing_a_fix_does_as_root_is_listed_and_goes_through_nobody_elses_directory() {
+    if !root() {
+        return;
+    }
+    let case = Diagnosed::new();
+    let [out, wrapper] = [case.out(), case.wrapper()].map(|path| path.to_str().unwrap().to_owned());
+    let sudo = [("SUDO_UID", "65534"), ("SUDO_GID", "65534"), ("SUDO_USER", "nobody")];
+    let apply = ["fix", "apply", &out, FIX, "--wrapper", &wrapper, "--unproved"];
+    all_listed("fix apply", &traced_with(&apply, &sudo, &case.at("trace")));
+    assert!(case.wrapper().exists());
+    all_listed("fix undo", &traced_with(&["fix", "undo", &out], &sudo, &case.at("trace")));
+    assert!(!case.wrapper().exists());
+}
+
+#[test]
+fn what_a_zygote_does_as_root_is_listed_and_goes_through_nobody_elses_directory() {
+    if !root() {
+        return;
+    }
+    let place = zygote::Place::new();
+    let socket = place.text("s");
+    let library = place.text("job.so");
+    let serve = ["zygote", "serve", "--socket", &socket, "--preload", &library, "--user", "nobody", "--idle", "2s"];
+    let operations = std::thread::scope(|scope| {
+        let server = scope.spawn(|| traced(&serve, &place.at("served")));
+        let began = std::time::Instant::now();
+        let spawn = ["zygote", "spawn", "--socket", &socket, "--zygote-uid", "65534", "--", "say"];
+        while run(slowpath(spawn)).code() != 0 {
+            assert!(began.elapsed() < std::time::Duration::from_secs(60), "no child within a minute");
+        }
+        all_listed("zygote spawn", &traced(&spawn, &place.at("spawned")));
+        server.join().unwrap()
+    });
+    all_listed("zygote serve", &operations);
 }
 
 #[test]

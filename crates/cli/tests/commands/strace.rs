@@ -27,7 +27,13 @@ pub struct Operation {
 
 /// Runs slowpath with `words` under strace, which writes to `file`, and gives what it did as root.
 pub fn traced(words: &[&str], file: &Path) -> Vec<Operation> {
+    traced_with(words, &[], file)
+}
+
+/// The same with variables in its environment.
+pub fn traced_with(words: &[&str], variables: &[(&str, &str)], file: &Path) -> Vec<Operation> {
     let mut command = Command::new("strace");
+    command.envs(variables.iter().copied());
     command.args([
         "-f",
         "-y",

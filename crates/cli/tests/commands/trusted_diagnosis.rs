@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const NOBODY: u32 = 65534;
-const FIX: &str = "preload_plan";
+pub const FIX: &str = "preload_plan";
 
 /// A cold diagnosis that nobody made through sudo, in a directory of nobody's.
-struct Diagnosed {
+pub struct Diagnosed {
     place: tempfile::TempDir,
 }
 
 impl Diagnosed {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let case = Self { place: place() };
         fs::write(case.at("data"), vec![7u8; 2 << 20]).unwrap();
         fs::create_dir(case.at("home")).unwrap();
@@ -28,15 +28,15 @@ impl Diagnosed {
         case
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    pub fn at(&self, name: &str) -> PathBuf {
         self.place.path().join(name)
     }
 
-    fn out(&self) -> PathBuf {
+    pub fn out(&self) -> PathBuf {
         self.at("home/out")
     }
 
-    fn wrapper(&self) -> PathBuf {
+    pub fn wrapper(&self) -> PathBuf {
         self.at("roots/run")
     }
 

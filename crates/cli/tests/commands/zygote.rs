@@ -29,12 +29,12 @@ int other(int count, char **words) { (void)words; return 40 + count; }
 "#;
 
 /// A place that belongs to who runs the tests alone, with a library that was compiled.
-struct Place {
+pub struct Place {
     place: TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let place = place();
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let place = Self { place };
@@ -42,11 +42,11 @@ impl Place {
         place
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    pub fn at(&self, name: &str) -> PathBuf {
         self.place.path().join(name)
     }
 
-    fn text(&self, name: &str) -> String {
+    pub fn text(&self, name: &str) -> String {
         self.at(name).to_str().unwrap().to_owned()
     }
 
