@@ -59,5 +59,6 @@ pub(crate) fn code(binary: &Binary) -> Code {
     let text = binary.sections.iter().find(|section| section.name == ".text");
     let text = text.map(|section| section.address..section.address.saturating_add(section.size));
     let segment = || binary.code_at(binary.entry).map(|part| part.address..part.address.saturating_add(part.size));
-    Code::new(functions.collect(), text.or_else(segment))
+    let names = binary.functions.iter().filter_map(|function| Some((function.name.as_deref()?, function.address)));
+    Code::new(functions.collect(), text.or_else(segment)).with_names(names)
 }

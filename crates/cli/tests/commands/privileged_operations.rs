@@ -141,7 +141,7 @@ fn examined(name: &str, arguments: &[&str]) {
 /// Every operation stands in the table.
 #[track_caller]
 pub fn all_listed(name: &str, operations: &[Operation]) {
-    assert!(operations.len() > 100, "{name}: only {} operations of root were seen", operations.len());
+    assert!(operations.len() > 10, "{name}: only {} operations of root were seen", operations.len());
     let wrong = complaints(&rows(), operations);
     let list: Vec<String> = wrong.iter().cloned().collect();
     assert!(wrong.is_empty(), "{name}: {} of {}:\n{}", wrong.len(), operations.len(), list.join("\n"));

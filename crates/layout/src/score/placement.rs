@@ -3,11 +3,17 @@
 use crate::order::{Used, Work};
 use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
+use std::rc::Rc;
 
 /// The smallest page of x86-64.
 const PAGE: u64 = 4096;
-/// What compilers align functions to (`-falign-functions` of GCC and Clang at -O2 on x86-64).
+/// What compilers align functions to at most (`-falign-functions` of GCC and Clang at -O2 on x86-64).
 const ALIGNMENT: u64 = 16;
+
+/// What a function is aligned to, as far as its address shows: at -Os most are not.
+fn alignment(address: u64) -> u64 {
+    1 << address.trailing_zeros().min(ALIGNMENT.trailing_zeros())
+}
 
 /// No compiler makes a larger function; what a trace says is foreign.
 const LARGEST: u64 = 1 << 26;
@@ -17,6 +23,9 @@ const LARGEST: u64 = 1 << 26;
 pub struct Code {
     /// Sorted by address, each once.
     functions: Vec<Used>,
+    /// For functions whose name others have too: all of that name, by address. Compilers make copies of inlined and generic functions, and
+    /// a linker that is given the name moves all of them.
+    namesakes: HashMap<u64, Rc<[u64]>>,
     /// Addresses that a linker can fill in another order: its section `.text`.
     movable: Option<Range<u64>>,
 }
@@ -33,7 +42,21 @@ impl Code {
     pub fn new(mut functions: Vec<Used>, movable: Option<Range<u64>>) -> Self {
         functions.sort_by_key(|function| function.address);
         functions.dedup_by_key(|function| function.address);
-        Self { functions, movable }
+        Self { functions, namesakes: HashMap::new(), movable }
+    }
+
+    /// With the names of functions, by address.
+    #[must_use]
+    pub fn with_names<'a>(mut self, names: impl Iterator<Item = (&'a str, u64)>) -> Self {
+        let mut by_name: HashMap<&str, Vec<u64>> = HashMap::new();
+        for (name, address) in names {
+            by_name.entry(name).or_default().push(address);
+        }
+        for addresses in by_name.into_values().filter(|addresses| addresses.len() > 1) {
+            let all: Rc<[u64]> = addresses.into();
+            self.namesakes.extend(all.iter().map(|address| (*address, Rc::clone(&all))));
+        }
+        self
     }
 
     /// What is known without the binary: the functions that works used.
@@ -76,13 +99,18 @@ impl Code {
         let mut next = self.movable.as_ref().map_or(1 << 60, |movable| movable.start);
         let mut put = |address: u64, size: u64, moved: &mut HashMap<u64, u64>| {
             if let std::collections::hash_map::Entry::Vacant(free) = moved.entry(address) {
-                free.insert(next);
-                next = next.saturating_add(size).saturating_add(ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+                let alignment = alignment(address);
+                let at = next.saturating_add(alignment - 1) / alignment * alignment;
+                free.insert(at);
+                next = at.saturating_add(size);
             }
         };
-        for address in order.iter().filter(|address| self.is_movable(**address)) {
-            if let Some(size) = sizes.get(address) {
-                put(*address, *size, &mut moved);
+        for address in order {
+            let namesakes = self.namesakes.get(address).map_or(&[][..], |all| all);
+            for one in [address].into_iter().chain(namesakes).filter(|one| self.is_movable(**one)) {
+                if let Some(size) = sizes.get(one) {
+                    put(*one, *size, &mut moved);
+                }
             }
         }
         if knows_all {
@@ -123,6 +151,26 @@ mod tests {
             ranges.sort_by_key(|range| range.start);
             prop_assert!(ranges.windows(2).all(|pair| pair[0].end <= pair[1].start));
         }
+    }
+
+    #[test]
+    fn all_functions_of_a_name_move_together() {
+        let function = |address| Used { address, size: 0x800 };
+        let functions = vec![function(0x1000), function(0x2000), function(0x3000), function(0x4000)];
+        let names = [("copied", 0x2000), ("one", 0x3000), ("copied", 0x4000)];
+        let code = Code::new(functions, Some(0x1000..0x5000)).with_names(names.into_iter());
+        let place = code.placed(&[0x4000, 0x3000]);
+        let pages = |address| place.pages(&function(address));
+        assert_eq!((pages(0x4000), pages(0x2000), pages(0x3000), pages(0x1000)), (1..=1, 1..=1, 2..=2, 2..=2));
+    }
+
+    #[test]
+    fn functions_keep_the_alignment_that_they_have() {
+        let functions = vec![Used { address: 0x1001, size: 9 }, Used { address: 0x1010, size: 9 }];
+        let code = Code::new(functions, Some(0x1001..0x2000));
+        let places = |order: &[u64]| (code.placed(order).moved[&0x1001], code.placed(order).moved[&0x1010]);
+        assert_eq!(places(&[0x1001, 0x1010]), (0x1001, 0x1010));
+        assert_eq!(places(&[0x1010, 0x1001]), (0x1019, 0x1010));
     }
 
     #[test]
