@@ -1,4 +1,4 @@
-"""nushell of its published crate: fetched, built with flags, and put to work. Eight hundred crates of Rust in one file of 50 MB.
+"""nushell of its published crate: fetched, built with flags, and put to work. Eight hundred crates of Rust in one file of 84 MB.
 
 The training work makes the orders, the unseen work judges them. Neither was chosen by what an order gains on it."""
 

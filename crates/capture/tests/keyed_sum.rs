@@ -1,7 +1,8 @@
 //! The sum by which stacks get their numbers is SipHash-1-3 under the recording's secret: who does not know the secret cannot make a
 //! stack that shares the number of another's. The probes' own code, compiled for this machine.
 
-use std::hash::{DefaultHasher, Hasher};
+use siphasher::sip::SipHasher13;
+use std::hash::Hasher;
 use std::process::Command;
 
 const PROGRAM: &str = r#"
@@ -40,12 +41,11 @@ fn the_sum_of_a_stack_is_siphash_under_the_secret_of_the_recording() {
         let done = Command::new(&program).args(numbers).output().unwrap();
         String::from_utf8(done.stdout).unwrap().trim().parse::<u64>().unwrap()
     };
-    for words in [&[][..], &[0], &[1, u64::MAX, 0x7fff_1234_5678], &[7; 127]] {
-        // The standard library's is SipHash-1-3 with two zeros for a secret.
-        let mut known = DefaultHasher::new();
-        words.iter().for_each(|word| known.write(&word.to_le_bytes()));
-        assert_eq!(sum([0, 0], words), known.finish(), "{words:?}");
-        assert_ne!(sum([1, 0], words), sum([0, 0], words));
-        assert_ne!(sum([0, 1], words), sum([0, 0], words));
+    for secret in [[0, 0], [1, 0], [0, 1], [0x0123_4567_89ab_cdef, u64::MAX]] {
+        for words in [&[][..], &[0], &[1, u64::MAX, 0x7fff_1234_5678], &[7; 127]] {
+            let mut known = SipHasher13::new_with_keys(secret[0], secret[1]);
+            words.iter().for_each(|word| known.write(&word.to_le_bytes()));
+            assert_eq!(sum(secret, words), known.finish(), "{secret:?} {words:?}");
+        }
     }
 }
