@@ -30,7 +30,7 @@ peers="$peers flex bison bc pahole"
 # What `layout` is held to: instructions that ran, calls between functions, another tool's order.
 peers="$peers valgrind bolt-16 dpkg-dev"
 # Programs whose children a zygote forks.
-peers="$peers python3-pandas perl git default-jdk-headless"
+peers="$peers python3-pandas perl git default-jdk-headless libllvm14 libqt5webenginecore5"
 
 wanted=""
 for group in "${@:-build}"; do
