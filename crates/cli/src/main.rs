@@ -6,9 +6,9 @@ mod printing;
 mod arguments;
 mod commands;
 mod failure;
-mod progress;
 mod standard_output;
 
+use slowpath_report::progress;
 use slowpath_session::{
     foreign_file, fresh_directory, interrupt, output_directory, recorded_launch, target, unprivileged, whole_file,
 };

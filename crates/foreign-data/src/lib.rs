@@ -45,6 +45,7 @@ pub const TARGETS: &[Target] = &[
     target("perf_map", 65_536, code::perf_map, "a perf map that a process writes of its generated code"),
     target("layout_trace", 65_536, slowpath_layout::foreign::trace, "a trace of first uses, and orders made of it"),
     target("layout_order", 16_384, slowpath_layout::foreign::order, "an order of functions for a linker"),
+    target("layout_repack", 65_536, slowpath_layout::foreign::copy, "an ELF file that is copied with other segments"),
     target(
         "layout_tracer",
         16_384,

@@ -70,7 +70,7 @@ corpora! {
     ring_records recording manifest rows elf unwind_entries startup_file perf_map preload_plan saved_context context_files
     seccomp_profile mountinfo proc_text kernel_trace devtools http diagnosis budget page_list launcher_message unwind_table_message
     writer_message artifact_file changed_file field_state file_listing guard_policy guard_tries
-    layout_trace layout_order layout_tracer
+    layout_trace layout_order layout_repack layout_tracer
     zygote_message zygote_policy art_file device_text
     import_strace import_perf import_perf_data import_ftrace import_xperf import_wpa_csv import_perfetto import_simpleperf startup_trace
 }

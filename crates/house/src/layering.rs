@@ -162,9 +162,9 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "layout",
-        may_use: &["tables", "process", "launch", "session", "symbols", "verify"],
-        why: "follows one launch by its hooks and orders what it saw; it has variants built as their user (session) and compared (verify), \
-              and says nothing of what a difference means",
+        may_use: &["tables", "process", "launch", "session", "symbols", "fix", "verify"],
+        why: "follows one launch by its hooks and orders what it saw, copies binaries by what a preload plan needs (fix), has variants built \
+              as their user (session) and compared (verify), and says nothing of what a difference means",
     },
     Rule {
         name: "artifacts",

@@ -5,7 +5,7 @@ use slowpath_report::explain::{self, NameKind};
 use std::path::Path;
 
 /// Schemas of types that the command itself prints; `slowpath-cli` compares them, being a program and no library.
-const PRINTED_BY_COMMANDS: [&str; 37] = [
+const PRINTED_BY_COMMANDS: [&str; 38] = [
     "android-audit",
     "android-collect",
     "android-launch",
@@ -32,6 +32,7 @@ const PRINTED_BY_COMMANDS: [&str; 37] = [
     "ipc-throughput",
     "lab-list",
     "layout-order",
+    "layout-repack",
     "layout-score",
     "layout-trace",
     "layout-traced",

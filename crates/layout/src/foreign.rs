@@ -2,6 +2,7 @@
 
 use crate::order::names::{Rebuilt, canonical};
 use crate::order::{ALGORITHMS, read_names, work};
+use crate::repack;
 use crate::score::{Code, current, held_out, train};
 use crate::trace_file::Trace;
 use crate::tracer;
@@ -33,6 +34,18 @@ pub fn order(bytes: &[u8]) {
         assert_eq!(canonical(&canonical(name)), canonical(name), "a canonical name is its own");
     }
 }
+
+/// A file whose pages are put together; the first bytes choose them. What a loader maps of it is what it maps of the copy.
+pub fn copy(bytes: &[u8]) {
+    let (pages, file) = bytes.split_at(bytes.len().min(PAGES));
+    let pages: Vec<u64> = pages.iter().map(|page| u64::from(*page)).collect();
+    if let Ok(copy) = repack::repack(file, &pages, repack::USUAL_HEADERS) {
+        assert!(repack::maps_the_same(file, &copy.bytes));
+    }
+}
+
+/// Bytes that choose pages.
+const PAGES: usize = 8;
 
 /// What the tracer reads: a list of mappings, and answers of the process that reads files.
 pub fn tracer_input(bytes: &[u8]) {

@@ -18,6 +18,8 @@ pub mod foreign;
 mod inputs;
 pub mod order;
 pub mod ordered;
+pub mod repack;
+pub mod repacked;
 pub mod score;
 pub mod scored;
 pub mod trace_file;

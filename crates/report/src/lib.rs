@@ -2,7 +2,8 @@
 //!
 //! Owns the types that `--json` prints and their published schemas, the summary for a terminal, filling the page that
 //! `report-ui` builds, and recordings in the forms of other tools: Perfetto's trace, folded stacks, CSV, the Firefox Profiler's
-//! profile, a summary in Markdown. Leaves finding causes to `analysis`, judging arms to `experiment`, and choosing between the forms to the command line.
+//! profile, a summary in Markdown; and what a user sees while a command works ([`progress`]). Leaves finding causes to `analysis`,
+//! judging arms to `experiment`, and choosing between the forms to the command line.
 
 pub mod chrome_trace;
 pub mod collapsed;
@@ -24,6 +25,7 @@ pub mod markdown;
 mod page;
 pub mod perfetto;
 pub mod pprof;
+pub mod progress;
 mod recorded;
 mod recording_comparison;
 pub mod recording_exports;

@@ -62,7 +62,7 @@ pub use guarded::guarded;
 pub use imported::imported;
 pub use kept_fixes::{fix_applied, fix_list, fix_shown, fix_undone};
 pub use lab_launches::{lab_launches, lab_list};
-pub use layout::{layout_order, layout_score, layout_trace_doubts, layout_traced, layout_why};
+pub use layout::{layout_order, layout_repacked, layout_score, layout_trace_doubts, layout_traced, layout_why};
 pub use layout_trial::layout_trial;
 pub use preload::{plan_checked, plan_replayed};
 pub use recorded::recorded;

@@ -19,8 +19,8 @@ use std::ops::Range;
 
 /// Sections that are looked at; a file compiled with one section a function has them before it is linked only.
 const MAX_SECTIONS: usize = 1 << 16;
-/// Segments that are looked at; programs have some twelve.
-const MAX_SEGMENTS: usize = 256;
+/// Segments that are looked at; programs have some twelve, copies of `slowpath layout repack` up to 1,100.
+const MAX_SEGMENTS: usize = 1200;
 /// Sections do not overlap; a broken file could have all of them at one place.
 const MAX_OVERLAP: usize = 16;
 /// The longest name of a section that is kept, in bytes.

@@ -3,8 +3,9 @@
 use super::launch::BenchmarkOptions;
 use super::seconds;
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, value_parser};
 use slowpath_layout::order::{ALGORITHMS, FORMATS};
+use slowpath_layout::repack::{MOST_HEADERS, USUAL_HEADERS};
 use slowpath_layout::trial::variants::{USUAL, VARIANTS};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -29,6 +30,8 @@ pub enum LayoutCommand {
     Score(LayoutScoreArguments),
     /// Show which sections of a binary cost how many pages at start, and which flag would reduce them.
     Why(LayoutWhyArguments),
+    /// Copy a binary so that the pages a start needs stand together in the file, in order of use, without rebuilding: no address changes.
+    Repack(LayoutRepackArguments),
     /// Build variants of a program (code in the order of a trace, packed relocations), launch them in blocks, cold and warm, and compare
     /// what their starts take.
     Try(Box<LayoutTryArguments>),
@@ -146,6 +149,36 @@ pub struct LayoutWhyArguments {
     #[arg(long)]
     pub json: bool,
 }
+
+/// `slowpath layout repack`.
+#[derive(Debug, Args)]
+#[command(after_help = REPACK_AFTER_HELP)]
+pub struct LayoutRepackArguments {
+    /// The binary or shared object.
+    #[arg(value_name = "BINARY")]
+    pub binary: PathBuf,
+    /// A preload plan (all pages a cold start needs) or a trace of `layout trace` (code only). Repeatable.
+    #[arg(long, required = true, value_name = "FILE")]
+    pub order: Vec<PathBuf>,
+    /// Most program headers of the copy, 1100 at most: more of them leave more of what is not needed where it is, which helps on slow
+    /// storage; each costs its mapping at every start.
+    #[arg(long, value_name = "N", default_value_t = USUAL_HEADERS as u16, value_parser = value_parser!(u16).range(..=MOST_HEADERS as i64))]
+    pub max_headers: u16,
+    /// The copy that is written.
+    #[arg(short, long, value_name = "COPY")]
+    pub output: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+const REPACK_AFTER_HELP: &str = "Examples:
+  sudo slowpath diagnose --cold -o DIR -- ./server --check
+  slowpath preload plan DIR -o PLAN
+  slowpath layout repack ./server --order PLAN -o server.repacked
+  sudo slowpath launch --cold --vs './server.repacked --check' -- ./server --check
+
+Sections, symbols and build-id stay. Symbols of perf are wrong for moved pages; those of gdb and slowpath are right.";
 
 /// `slowpath layout try`.
 #[derive(Debug, Args)]

@@ -59,6 +59,7 @@ mod recorded_case;
 mod recorded_together;
 mod regeneration_trials;
 mod relocations;
+mod repacked;
 mod repeated_starts;
 mod running;
 mod schemas;

@@ -44,6 +44,7 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("layout-trace.json", schema_of::<slowpath_layout::trace_file::Trace>()),
         ("layout-traced.json", schema_of::<slowpath_layout::traced::Summary>()),
         ("layout-order.json", schema_of::<slowpath_layout::ordered::Ordered>()),
+        ("layout-repack.json", schema_of::<slowpath_layout::repacked::Repacked>()),
         ("layout-score.json", schema_of::<slowpath_layout::scored::Scored>()),
         ("layout-trial.json", schema_of::<slowpath_layout::trial::LayoutTrial>()),
         ("layout-why.json", schema_of::<slowpath_layout::explained::Explained>()),

@@ -3,6 +3,7 @@
 use super::escape::escape_terminal;
 use slowpath_layout::explained::Explained;
 use slowpath_layout::ordered::Ordered;
+use slowpath_layout::repacked::Repacked;
 use slowpath_layout::scored::{Scored, ScoredCost};
 use slowpath_layout::traced::TracedCommand;
 use std::path::Path;
@@ -57,6 +58,27 @@ pub fn layout_order(made: &Ordered, best: bool) -> String {
         text.push_str("  one trace shows nothing of other work: trace several kinds of it\n");
     }
     text.push_str(&format!("  {}\n", escape_terminal(usage)));
+    text
+}
+
+/// The copy that was made, with a newline after every line.
+pub fn layout_repacked(made: &Repacked) -> String {
+    let Repacked { needed_pages, moved_pages, runs, headers_before, headers, .. } = made;
+    let mut text = format!(
+        "{needed_pages} needed pages of {}, in {runs} runs, stand together in {}\n",
+        escape_terminal(&made.binary),
+        escape_terminal(&made.output),
+    );
+    text.push_str(&format!(
+        "  {} pages are holes between them; {} KiB, {} KiB before; {headers} program headers, {headers_before} before\n",
+        moved_pages.saturating_sub(*needed_pages),
+        made.bytes >> 10,
+        made.bytes_before >> 10,
+    ));
+    if made.code_only {
+        text.push_str("  traces know code alone; a preload plan of cold launches has the pages of data, too\n");
+    }
+    text.push_str("  compare: slowpath launch --cold --vs 'COPY ARGUMENTS' -- BINARY ARGUMENTS\n");
     text
 }
 

@@ -10,8 +10,9 @@ use crate::commands::{invoker, show};
 use crate::failure::Failure;
 use crate::unprivileged::{Work, as_user};
 use slowpath_layout::ordered::{OrderWanted, make};
+use slowpath_layout::repacked::{self, RepackWanted};
 use slowpath_layout::{explained::explained, scored::scored};
-use slowpath_report::terminal::{layout_order, layout_score, layout_why};
+use slowpath_report::terminal::{layout_order, layout_repacked, layout_score, layout_why};
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -20,6 +21,17 @@ pub fn run(arguments: &LayoutArguments) -> Result<ExitCode, Failure> {
         LayoutCommand::Trace(arguments) => return trace::run(arguments),
         LayoutCommand::Try(arguments) => return trial::run(arguments),
         LayoutCommand::Order(arguments) => order(arguments)?,
+        LayoutCommand::Repack(arguments) => {
+            let wanted = RepackWanted {
+                binary: arguments.binary.clone(),
+                orders: arguments.order.clone(),
+                most_headers: arguments.max_headers.into(),
+                output: arguments.output.clone(),
+            };
+            let what = Work::writing("copying the binary", arguments.output.as_path());
+            let made = as_user(&invoker()?, &what, || repacked::make(&wanted))?;
+            show(arguments.json, &made, |made, _| layout_repacked(made));
+        }
         LayoutCommand::Score(arguments) => {
             let scored = as_user(&invoker()?, &Work::reading("scoring the order"), || {
                 scored(&arguments.binary, &arguments.traces, arguments.order.as_deref())

@@ -1,7 +1,7 @@
 //! Progress on standard error: only on a terminal, and never with `--quiet`.
 
+use crate::terminal::escape_terminal;
 use indicatif::{ProgressBar, ProgressStyle};
-use slowpath_report::terminal::escape_terminal;
 use slowpath_session as session;
 use slowpath_session::progress::{Series, words};
 use std::cell::RefCell;
@@ -71,7 +71,7 @@ impl session::Progress for Progress {
     }
 
     fn warn(&self, text: &str) {
-        eprintln!("slowpath: warning: {text}");
+        eprintln!("slowpath: warning: {}", escape_terminal(text));
     }
 
     fn done(&self) {

@@ -1,0 +1,143 @@
+//! `slowpath layout repack`: copies of real programs and libraries run as what they were copied from.
+
+use crate::running::*;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A library that throws, with storage of threads, constructors, and data that relocations write.
+const LIBRARY: &str = r#"
+#include <stdexcept>
+#include <string>
+struct Counted { static int made; Counted() { made++; } };
+int Counted::made;
+static Counted counted[300];
+thread_local int depth = 7;
+static const char *const words[] = { "one", "two", "three" };
+int deeper(int n) {
+    if (n == 0) throw std::runtime_error(std::string("thrown at depth ") + std::to_string(depth) + " " + words[2]);
+    depth++;
+    return deeper(n - 1) + Counted::made;
+}
+"#;
+
+/// Its user, with a mebibyte of zeros, some of which it changes.
+const PROGRAM: &str = r#"
+#include <cstdio>
+#include <exception>
+#include <thread>
+int deeper(int n);
+static char zeros[1 << 20];
+static int ones[40000] = { 1, 2, 3 };
+int main() {
+    zeros[500000] = 1;
+    unsigned sum = 0;
+    for (char one : zeros) sum += one;
+    for (int one : ones) sum += one;
+    auto work = [] { try { deeper(5); } catch (const std::exception &e) { std::puts(e.what()); } };
+    work();
+    std::thread(work).join();
+    std::printf("%u\n", sum);
+    return 5;
+}
+"#;
+
+fn compiled(words: &[&str], place: &Path) {
+    let done = Command::new("g++").args(["-O1", "-g"]).args(words).current_dir(place).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+fn repack(binary: &Path, order: &Path, copy: &Path) -> Done {
+    run(slowpath(["layout", "repack", "--json"]).arg(binary).arg("--order").arg(order).arg("-o").arg(copy))
+}
+
+/// Standard output and exit code of a program that may need a library of this directory.
+fn outcome(program: &Path, libraries: &Path) -> (String, Option<i32>) {
+    let done = Command::new(program).env("LD_LIBRARY_PATH", libraries).output().unwrap();
+    (String::from_utf8_lossy(&done.stdout).into_owned(), done.status.code())
+}
+
+#[test]
+fn copies_of_programs_and_libraries_run_as_they_did() {
+    let place = place();
+    let at = |name: &str| place.path().join(name);
+    fs::write(at("library.cc"), LIBRARY).unwrap();
+    fs::write(at("program.cc"), PROGRAM).unwrap();
+    compiled(&["-shared", "-fPIC", "-o", "libdeep.so", "library.cc"], place.path());
+    compiled(&["-pie", "-fPIE", "-o", "pie", "program.cc", "-L.", "-ldeep"], place.path());
+    compiled(&["-no-pie", "-fno-pie", "-o", "fixed", "program.cc", "-L.", "-ldeep"], place.path());
+    compiled(&["-static", "-o", "static", "program.cc", "library.cc"], place.path());
+    let copies = at("copies");
+    fs::create_dir(&copies).unwrap();
+    for name in ["pie", "fixed", "static"] {
+        let before = outcome(&at(name), place.path());
+        assert_eq!(before.1, Some(5), "{name}");
+        let trace = at(&format!("{name}.trace"));
+        let libraries = format!("LD_LIBRARY_PATH={}", place.path().display());
+        let words = ["layout", "trace", "--quiet", "--all-objects", "--env", &libraries, "-o"];
+        run(slowpath(words).arg(&trace).arg("--").arg(at(name))).fails_with(5, &[]);
+        let copy = copies.join(name);
+        let done = repack(&at(name), &trace, &copy);
+        done.succeeds();
+        let told = done.json();
+        assert!(told["needed_pages"].as_u64() > Some(0) && told["code_only"] == true, "{told}");
+        assert!(told["headers"].as_u64() > told["headers_before"].as_u64(), "{told}");
+        assert_eq!(outcome(&copy, place.path()), before, "{name}");
+        if name != "static" {
+            repack(&at("libdeep.so"), &trace, &copies.join("libdeep.so")).succeeds();
+            assert_eq!(outcome(&copy, &copies), before, "{name} with a copy of the library");
+        }
+        // The tracer, which goes by addresses, sees the same functions; two threads race for their order.
+        let uses = |program: &Path, to: &Path| {
+            run(slowpath(["layout", "trace", "--quiet", "--env", &libraries, "-o"]).arg(to).arg("--").arg(program))
+                .fails_with(5, &[]);
+            let trace: serde_json::Value = serde_json::from_slice(&fs::read(to).unwrap()).unwrap();
+            let uses = trace["first_uses"].as_array().unwrap();
+            uses.iter().map(|one| one["address"].as_u64().unwrap()).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(uses(&copy, &at("again")), uses(&at(name), &at("before")), "{name}");
+        // Symbols and sections are where they were.
+        let symbols = |path: &Path| Command::new("nm").arg(path).output().unwrap().stdout;
+        assert_eq!(symbols(&copy), symbols(&at(name)));
+    }
+}
+
+/// A plan of pages of one file, as `slowpath preload plan` writes it.
+fn plan(of: &Path, size: u64, ranges: &[(u64, u64)]) -> String {
+    let header = serde_json::json!({
+        "schema": "slowpath-preload-plan/1",
+        "provenance": { "created": "2026-01-01T00:00:00Z", "command": ["x"], "recordings": [] },
+        "options": slowpath_fix::preload_plan::PlanOptions::default(),
+        "files": 1,
+        "ranges": ranges.len(),
+    });
+    let file = serde_json::json!({ "path": of, "size": size, "mtime_ns": 0 });
+    let ranges = ranges.iter().map(|(page, pages)| format!("[0,{page},{pages}]\n"));
+    format!("{header}\n{file}\n{}", ranges.collect::<String>())
+}
+
+#[test]
+fn a_plan_says_which_pages_of_all_kinds_and_of_which_file() {
+    let place = place();
+    let at = |name: &str| -> PathBuf { place.path().join(name) };
+    let program = fs::canonicalize("/bin/sh").unwrap();
+    let size = fs::metadata(&program).unwrap().len();
+    fs::write(at("plan"), plan(&program, size, &[(20, 2), (4, 1), (9, 3), (size / 4096, 1)])).unwrap();
+    let done = repack(Path::new("/bin/sh"), &at("plan"), &at("copy"));
+    done.succeeds();
+    let told = done.json();
+    assert_eq!((&told["needed_pages"], &told["code_only"]), (&8.into(), &false.into()), "{told}");
+    let echo = Command::new(at("copy")).args(["-c", "echo $((6 * 7))"]).output().unwrap();
+    assert_eq!(echo.stdout, b"42\n");
+    assert_eq!(fs::metadata(at("copy")).unwrap().permissions().mode() & 0o7777, 0o755);
+    // A file that changed, another file, a file without segments.
+    fs::write(at("plan"), plan(&program, size + 1, &[(20, 2)])).unwrap();
+    repack(&program, &at("plan"), &at("none")).fails_with(2, &["is not the file any more that the plan was made for"]);
+    fs::write(at("plan"), plan(Path::new("/bin/other"), size, &[(20, 2)])).unwrap();
+    repack(&program, &at("plan"), &at("none")).fails_with(2, &["the plan has no page of", "preload plan"]);
+    fs::write(at("text"), "#!/bin/sh\n").unwrap();
+    repack(&at("text"), &at("plan"), &at("none")).fails_with(2, &["cannot be read"]);
+    assert!(!at("none").exists());
+}

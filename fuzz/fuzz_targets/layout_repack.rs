@@ -1,0 +1,3 @@
+#![no_main]
+
+slowpath_fuzz::fuzz!("layout_repack");
