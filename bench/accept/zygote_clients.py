@@ -126,7 +126,7 @@ def of_error(text: str) -> What:
     if "did not answer within" in text:
         return What.LATE
     if "the zygote refuses" in text:
-        busy = ("children are alive", "no pipe can be made", "no room for", "no descriptor", "descriptors")
+        busy = ("children are alive", "no pipe can be made", "Too many open files", "no room for", "no descriptor", "descriptors")
         return What.BUSY if any(word in text for word in busy) else What.UNCLEAR
     if "cannot create the child" in text:
         return What.FAILED
