@@ -24,8 +24,9 @@ pub const FIX: Declaration = Declaration {
           tables, and for the pages that it writes.",
     price: "the zygote stays in memory, though its pages are shared with the children; what is preloaded must be able to be forked: no threads, \
             no open connections, random seeds drawn anew in each child",
-    by_hand: "in Python: multiprocessing.set_start_method(\"forkserver\") with set_forkserver_preload, or os.fork after the imports; Android \
-              and Chromium have a zygote of their own",
+    by_hand: "`slowpath zygote advise -- CMD` says whether it pays, `slowpath zygote serve` is one; in Python: \
+              multiprocessing.set_start_method(\"forkserver\") with set_forkserver_preload, or os.fork after the imports; Android and \
+              Chromium have a zygote of their own",
     trial: "not by slowpath: it is a change of how the program starts its children",
 };
 
