@@ -11,6 +11,8 @@ use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::whole_file;
 use slowpath_symbols::binary::Binary;
 use slowpath_tables::PAGE_SIZE;
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -61,8 +63,37 @@ pub struct Repacked {
     pub bytes: u64,
 }
 
-/// Pages of the binary that a plan reads, in its order. None where it has no page of this file.
-fn of_plan(plan: &PreloadPlan, path: &Path, length: u64, build_id: Option<&str>) -> Result<Vec<u64>, String> {
+/// Pages of a file by first use, each once: what comes from a plan or a trace may name one a million times.
+struct FirstUses {
+    unused: BTreeSet<u64>,
+    order: Vec<u64>,
+}
+
+impl FirstUses {
+    fn of_file(length: u64) -> Self {
+        Self { unused: (0..length.div_ceil(PAGE_SIZE)).collect(), order: Vec::new() }
+    }
+
+    fn add(&mut self, pages: Range<u64>) {
+        let fresh: Vec<u64> = if pages.is_empty() { Vec::new() } else { self.unused.range(pages).copied().collect() };
+        for page in fresh {
+            self.unused.remove(&page);
+            self.order.push(page);
+        }
+    }
+}
+
+/// Adds the pages of the binary that a plan reads, in its order.
+///
+/// # Errors
+/// It has no page of this file, or was made for another.
+fn add_plan(
+    to: &mut FirstUses,
+    plan: &PreloadPlan,
+    path: &Path,
+    length: u64,
+    build_id: Option<&str>,
+) -> Result<(), String> {
     let path = path.to_string_lossy();
     let Some(number) = plan.files.iter().position(|file| file.path == path) else {
         return Err(format!("the plan has no page of {path}"));
@@ -72,19 +103,18 @@ fn of_plan(plan: &PreloadPlan, path: &Path, length: u64, build_id: Option<&str>)
         return Err(format!("{path} is not the file any more that the plan was made for"));
     }
     let ranges = plan.ranges.iter().filter(|range| range.file as usize == number);
-    Ok(ranges.flat_map(|range| range.page.0..range.page.0 + range.pages.0).collect())
+    ranges.for_each(|range| to.add(range.page.0..range.page.0 + range.pages.0));
+    Ok(())
 }
 
-/// Pages of the functions of a trace, in the order of their first use.
-fn of_works(works: &[Work], binary: &Binary) -> Vec<u64> {
-    let mut pages = Vec::new();
+/// Adds the pages of the functions of a trace, in the order of their first use.
+fn add_works(to: &mut FirstUses, works: &[Work], binary: &Binary) {
     for used in works.iter().flatten() {
         let Some(segment) = binary.code_at(used.address) else { continue };
         let from = segment.offset + (used.address - segment.address);
-        let to = from.saturating_add(used.size.max(1)).min(segment.offset + segment.size);
-        pages.extend(from / PAGE_SIZE..to.div_ceil(PAGE_SIZE));
+        let end = from.saturating_add(used.size.max(1)).min(segment.offset + segment.size);
+        to.add(from / PAGE_SIZE..end.div_ceil(PAGE_SIZE));
     }
-    pages
 }
 
 /// Writes the copy, as the user whose files they are.
@@ -97,25 +127,28 @@ pub fn make(wanted: &RepackWanted) -> Result<Repacked, Failure> {
     let path = std::fs::canonicalize(&wanted.binary).map_err(|error| inputs::unreadable(&wanted.binary, &error))?;
     let bytes = inputs::bytes_of(&path, inputs::MOST_BINARY)?;
     let binary = Binary::of_elf(&bytes).map_err(|error| inputs::unreadable(&path, &error))?;
-    let mut pages: Vec<u64> = Vec::new();
+    if std::fs::canonicalize(&wanted.output).is_ok_and(|output| output == path) {
+        return Err(usage(format!("{} is the binary itself", wanted.output.display())).hint("`-o` names another file"));
+    }
+    let mut uses = FirstUses::of_file(bytes.len() as u64);
     let mut code_only = true;
     for order in &wanted.orders {
         let text = inputs::bytes_of(order, MOST_ORDER)?;
         match file::read(text.as_slice()) {
             Ok(plan) => {
                 code_only = false;
-                let found = of_plan(&plan, &path, bytes.len() as u64, binary.build_id.as_deref());
-                pages.extend(found.map_err(|why| {
+                let added = add_plan(&mut uses, &plan, &path, bytes.len() as u64, binary.build_id.as_deref());
+                added.map_err(|why| {
                     usage(why).hint("`slowpath preload plan DIR -o PLAN` makes a plan of the cold diagnosis in DIR")
-                })?);
+                })?;
             }
             Err(PlanFileError::NotAPlan) => {
-                pages.extend(of_works(&inputs::works(&path, &binary, std::slice::from_ref(order))?, &binary));
+                add_works(&mut uses, &inputs::works(&path, &binary, std::slice::from_ref(order))?, &binary);
             }
             Err(error) => return Err(inputs::unreadable(order, &error)),
         }
     }
-    let made = repack(&bytes, &pages, wanted.most_headers).map_err(|error| {
+    let made = repack(&bytes, &uses.order, wanted.most_headers).map_err(|error| {
         let failure = usage(format!("{} cannot be repacked: {error}", path.display()));
         match error {
             RepackError::Nothing => failure.hint("the order may be of another file of the command"),

@@ -81,9 +81,9 @@ fn copies_of_programs_and_libraries_run_as_they_did() {
         let copy = copies.join(name);
         let done = repack(&at(name), &trace, &copy);
         done.succeeds();
-        let told = done.json();
-        assert!(told["needed_pages"].as_u64() > Some(0) && told["code_only"] == true, "{told}");
-        assert!(told["headers"].as_u64() > told["headers_before"].as_u64(), "{told}");
+        let made = done.json();
+        assert!(made["needed_pages"].as_u64() > Some(0) && made["code_only"] == true, "{made}");
+        assert!(made["headers"].as_u64() > made["headers_before"].as_u64(), "{made}");
         assert_eq!(outcome(&copy, place.path()), before, "{name}");
         if name != "static" {
             repack(&at("libdeep.so"), &trace, &copies.join("libdeep.so")).succeeds();
@@ -127,11 +127,18 @@ fn a_plan_says_which_pages_of_all_kinds_and_of_which_file() {
     fs::write(at("plan"), plan(&program, size, &[(20, 2), (4, 1), (9, 3), (size / 4096, 1)])).unwrap();
     let done = repack(Path::new("/bin/sh"), &at("plan"), &at("copy"));
     done.succeeds();
-    let told = done.json();
-    assert_eq!((&told["needed_pages"], &told["code_only"]), (&8.into(), &false.into()), "{told}");
+    let made = done.json();
+    assert_eq!((&made["needed_pages"], &made["code_only"]), (&8.into(), &false.into()), "{made}");
     let echo = Command::new(at("copy")).args(["-c", "echo $((6 * 7))"]).output().unwrap();
     assert_eq!(echo.stdout, b"42\n");
     assert_eq!(fs::metadata(at("copy")).unwrap().permissions().mode() & 0o7777, 0o755);
+    // The same page again and again is there once; a file is no copy of itself.
+    fs::write(at("plan"), plan(&program, size, &vec![(0, size / 4096); 500_000])).unwrap();
+    let done = repack(&at("copy"), &at("plan"), &at("copy"));
+    done.fails_with(2, &["is the binary itself"]);
+    let done = repack(&program, &at("plan"), &at("copy"));
+    done.succeeds();
+    assert_eq!(done.json()["needed_pages"], size / 4096);
     // A file that changed, another file, a file without segments.
     fs::write(at("plan"), plan(&program, size + 1, &[(20, 2)])).unwrap();
     repack(&program, &at("plan"), &at("none")).fails_with(2, &["is not the file any more that the plan was made for"]);

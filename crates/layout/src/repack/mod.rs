@@ -118,6 +118,11 @@ pub fn repack(file: &[u8], order: &[u64], most: usize) -> Result<Repacked, Repac
     if behind > 0 {
         return Err(RepackError::Payload { bytes: behind });
     }
+    // Segments of programs share a page with their neighbour at most; many over all of a large file would take for ever.
+    let pages: u64 = loaded.iter().map(|one| one.pages().end - one.pages().start).fold(0, u64::saturating_add);
+    if loaded.len() > MOST_HEADERS || pages > 2 * (file.len() as u64).div_ceil(PAGE_SIZE) + loaded.len() as u64 {
+        return Err(RepackError::Segment { number: headers.len() - 1, why: "segments overlap in the file" });
+    }
     if !order.iter().any(|page| loaded.iter().any(|one| one.pages().contains(page))) {
         return Err(RepackError::Nothing);
     }
@@ -138,7 +143,7 @@ pub fn repack(file: &[u8], order: &[u64], most: usize) -> Result<Repacked, Repac
     let top = top.and_then(|top| top.checked_next_multiple_of(PAGE_SIZE));
     let top = top.filter(|top| top.checked_add(table_bytes).is_some());
     let top = top.ok_or(RepackError::Segment { number: headers.len() - 1, why: "it ends at the end of memory" })?;
-    let place = Place { table, table_bytes, first, top };
+    let appended = Appended { table, table_bytes, first, top };
 
     let mut made: Vec<Header> = Vec::with_capacity(count);
     let mut are_split = false;
@@ -147,10 +152,10 @@ pub fn repack(file: &[u8], order: &[u64], most: usize) -> Result<Repacked, Repac
             PT_LOAD if are_split => {}
             PT_LOAD => {
                 are_split = true;
-                made.extend(loaded.iter().flat_map(|one| place.split(one, &cluster, endian)));
-                made.push(place.of_table(PT_LOAD, PAGE_SIZE, endian));
+                made.extend(loaded.iter().flat_map(|one| appended.split(one, &cluster, endian)));
+                made.push(appended.of_table(PT_LOAD, PAGE_SIZE, endian));
             }
-            PT_PHDR => made.push(place.of_table(PT_PHDR, 8, endian)),
+            PT_PHDR => made.push(appended.of_table(PT_PHDR, 8, endian)),
             _ => made.push(*one),
         }
     }
@@ -222,14 +227,14 @@ fn behind(
 }
 
 /// Where the new things stand: the table of program headers, in the file and in memory, and the first page of the cluster.
-struct Place {
+struct Appended {
     table: u64,
     table_bytes: u64,
     first: u64,
     top: u64,
 }
 
-impl Place {
+impl Appended {
     /// The headers of a segment's pieces.
     fn split(&self, one: &Loaded<'_>, cluster: &Cluster, endian: Endianness) -> Vec<Header> {
         let pieces = cluster.pieces(one.pages());
