@@ -33,11 +33,13 @@ step_fleet() {
     ../target/fleet-venv/bin/ruff format --check --quiet
     ../target/fleet-venv/bin/ruff check --quiet
     ../target/fleet-venv/bin/mypy --cache-dir ../target/fleet-venv/mypy
-    # The modules that products load are one file each.
-    ../target/fleet-venv/bin/ruff check --quiet ../crates/guard-c/python ../crates/zygote/python
-    ../target/fleet-venv/bin/ruff format --check --quiet ../crates/guard-c/python ../crates/zygote/python
-    ../target/fleet-venv/bin/mypy --cache-dir ../target/fleet-venv/mypy --strict ../crates/guard-c/python
-    ../target/fleet-venv/bin/mypy --cache-dir ../target/fleet-venv/mypy --strict ../crates/zygote/python/slowpath_zygote.py
+    # The modules that other programs load are one file each.
+    local of_programs="../crates/guard-c/python ../crates/zygote/python ../crates/fix/src/preload_in_zygote"
+    ../target/fleet-venv/bin/ruff check --quiet $of_programs
+    ../target/fleet-venv/bin/ruff format --check --quiet $of_programs
+    for module in ../crates/guard-c/python ../crates/zygote/python/slowpath_zygote.py ../crates/fix/src/preload_in_zygote/sitecustomize.py; do
+        ../target/fleet-venv/bin/mypy --cache-dir ../target/fleet-venv/mypy --strict "$module"
+    done
     ../target/fleet-venv/bin/pytest
 }
 

@@ -8,7 +8,8 @@
 //! which share of everything a process ([`usage`]) and a function ([`function_weights`]) has, where the time of every thread went
 //! ([`ledger`]), what the kernel's threads did for memory and for whom ([`background_reclaim`]), what a launch waited for in the end
 //! ([`critical_path`]), who waited for replies of whom ([`round_trips`]), the work that a thread does because it could not use an artifact
-//! (`fallbacks`), the starts that siblings repeat (`repeated_starts`), those starts beside each other ([`sibling_starts`]), the spans of a
+//! (`fallbacks`), the starts that siblings repeat (`repeated_starts`) and what of them a fork would hand on ([`inherited_loads`]), those
+//! starts beside each other ([`sibling_starts`]), the spans of a
 //! launch by names that other launches have too ([`launch_spans`]), who sleeps to keep a pace (`paced_threads`), what the run-time linker
 //! does before main (`loader_work`), the few parts that its time has ([`time_spent`]), what a preload plan would gain ([`predict`]), what a
 //! recording cost as another one can be laid beside it ([`metrics`]), how all of that is printed ([`printed`]), and the findings
@@ -38,6 +39,7 @@ pub mod function_weights;
 pub mod huge_faults;
 pub mod huge_page_spans;
 pub mod huge_page_wishes;
+pub mod inherited_loads;
 pub mod insertions;
 mod integer_hash;
 pub mod interval;

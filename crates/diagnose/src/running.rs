@@ -143,7 +143,7 @@ fn found(directory: &Path, seen: &[Seen], machine: &Machine, progress: &dyn Prog
             Vec::new()
         }
     };
-    let proposals = propose(&findings, program, &environment, machine);
+    let proposals = propose(&findings, program, &environment, machine, 1.0);
     let time = time_spent_of(&tables, Condition::Running, &mut unavailable);
     let ended = tables.manifest.ended.unwrap_or(tables.manifest.started);
     let watched = Quantity::exact((ended - tables.manifest.started).as_ms() / 1e3, Unit::S);

@@ -1,7 +1,7 @@
 //! Fixes: from a finding to something that can be tried, applied and undone.
 //!
 //! Owns one module a fix, its declaration ([`ALL`]), and the description that all share ([`plan`]). For cold reads: [`preload_plan`], [`readahead_size`].
-//! For memory, each from what findings ask for and what is known of the program ([`program`]), put together by [`proposal`]:
+//! For memory, each from what findings ask for and what is known of the program ([`program`], `dynamic_symbols`), put together by [`proposal`]:
 //! [`allocator_tunables`], [`replace_allocator`], [`huge_pages`], [`populate_at_map`], [`reuse_buffer`], [`right_size_buffer`],
 //! [`advise_huge_pages`], [`avoid_copy`], and the control beside them, [`sham_environment`]. For artifacts: [`grant_read`],
 //! [`regenerate_artifact`], [`share_artifact`], [`drop_isolation`]; for children: [`preload_in_zygote`]. Fixes in the source say where
@@ -17,6 +17,8 @@ pub mod avoid_copy;
 pub mod declaration;
 mod digest;
 pub mod drop_isolation;
+#[doc(hidden)]
+pub mod dynamic_symbols;
 pub mod grant_read;
 pub mod huge_pages;
 pub mod not_triable;

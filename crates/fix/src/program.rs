@@ -4,16 +4,15 @@
 //! Owns these facts: what the recording shows ([`Program::recorded`]), and what the files themselves show ([`Program::look`]; as
 //! the target's user, the files are foreign). Leaves what follows from them to each fix.
 
-use object::{Object, ObjectSymbol, ReadCache};
+use crate::dynamic_symbols::{bound, imports};
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::processes::Processes;
 use slowpath_recording::Tables;
 use slowpath_tables::ProcessKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Protection bit of mmap: executable.
@@ -37,6 +36,9 @@ pub struct Program {
     pub secure: Option<String>,
     /// Files that call `mallopt`, which overrides what the environment says. Foreign text.
     pub calls_mallopt: Vec<String>,
+    /// Mapped libraries that no other program could load: they need functions or variables of this one. Foreign text.
+    #[serde(default)]
+    pub plugins: BTreeSet<String>,
 }
 
 /// Who a program runs as.
@@ -76,6 +78,8 @@ impl Program {
         let files: BTreeSet<&String> = self.executables.iter().chain(&self.mapped).filter(own).collect();
         let calling = files.into_iter().take(MOST_FILES).filter(|path| imports(Path::new(path), "mallopt"));
         self.calls_mallopt = calling.cloned().collect();
+        let libraries = self.mapped.iter().filter(|path| !self.executables.contains(*path)).filter(own);
+        self.plugins = bound(self.executables.iter(), libraries.take(MOST_FILES));
         self
     }
 
@@ -123,17 +127,6 @@ fn has_capabilities(path: &Path) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
     // SAFETY: both names end with a zero byte; nothing is written without a buffer.
     unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 }
-}
-
-/// Whether an ELF file takes a function of this name from elsewhere.
-fn imports(path: &Path, function: &str) -> bool {
-    let is_regular = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
-    let flags = libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY;
-    let opened = || File::options().read(true).custom_flags(flags).open(path).ok();
-    let Some(file) = is_regular.then(opened).flatten() else { return false };
-    let cache = ReadCache::new(file);
-    let Ok(parsed) = object::File::parse(&cache) else { return false };
-    parsed.dynamic_symbols().any(|symbol| symbol.is_undefined() && symbol.name() == Ok(function))
 }
 
 #[cfg(test)]

@@ -52,6 +52,8 @@ pub struct Case<'a> {
     pub environment: &'a [(OsString, OsString)],
     /// The machine.
     pub machine: &'a Machine,
+    /// CPU time of a launch that nobody records, as a share of the recorded one's: recording makes work dearer that faults much.
+    pub unrecorded: f64,
 }
 
 /// A fix for what was found.
@@ -105,12 +107,13 @@ const MAKERS: [(&str, Maker); 13] = [
     (DROP_ISOLATION, drop_isolation::proposals),
 ];
 
-/// All fixes for these findings. `program` returns the program of a finding.
+/// All fixes for these findings. `program` returns the program of a finding; `unrecorded` is as in [`Case`].
 pub fn propose(
     findings: &[Finding],
     program: impl Fn(&Finding) -> Program,
     environment: &[(OsString, OsString)],
     machine: &Machine,
+    unrecorded: f64,
 ) -> Vec<Proposal> {
     let programs: Vec<Program> = findings.iter().map(program).collect();
     let made = |(name, maker): (&str, Maker)| {
@@ -120,7 +123,7 @@ pub fn propose(
         if named.is_empty() {
             return Vec::new();
         }
-        maker(&Case { findings: &named, programs: &programs, environment, machine })
+        maker(&Case { findings: &named, programs: &programs, environment, machine, unrecorded })
     };
     MAKERS.into_iter().flat_map(made).collect()
 }
@@ -217,7 +220,7 @@ pub(crate) mod tests {
     ) -> Vec<Proposal> {
         let environment: Vec<(OsString, OsString)> =
             environment.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect();
-        propose(findings, |_| program.clone(), &environment, machine)
+        propose(findings, |_| program.clone(), &environment, machine, 1.0)
     }
 
     #[test]

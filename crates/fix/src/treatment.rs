@@ -44,6 +44,13 @@ pub enum Treatment {
         /// What makes them, one after the other, before the program itself is launched once for what it still misses.
         commands: Vec<Vec<Word>>,
     },
+    /// Modules that a process of Python imports before it forks the children that would all import them.
+    PythonPreload {
+        /// Whether multiprocessing executes the children; they come from its fork server then. Else they are forked already.
+        spawned: bool,
+        /// Their files, without what follows the name, in the order in which they are imported.
+        modules: Vec<Word>,
+    },
     /// A change of the program's source.
     Source {
         /// Where.

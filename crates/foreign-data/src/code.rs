@@ -16,6 +16,7 @@ pub fn elf(bytes: &[u8]) {
     oracle(bytes);
     names(bytes);
     slowpath_layout::foreign::elf(bytes);
+    slowpath_fix::dynamic_symbols::foreign(bytes);
 }
 
 /// Frame descriptions inside a file that is otherwise sound.

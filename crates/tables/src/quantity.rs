@@ -57,7 +57,19 @@ impl std::ops::Neg for Quantity {
     type Output = Self;
 
     fn neg(self) -> Self {
-        Self { value: -self.value, low: self.high.map(|high| -high), high: self.low.map(|low| -low), unit: self.unit }
+        // From zero, so that nothing is 0 and not -0.
+        let less = |end: f64| 0.0 - end;
+        Self { value: less(self.value), low: self.high.map(less), high: self.low.map(less), unit: self.unit }
+    }
+}
+
+/// By a factor that is not negative.
+impl std::ops::Mul<f64> for Quantity {
+    type Output = Self;
+
+    fn mul(self, factor: f64) -> Self {
+        let times = |end: f64| end * factor;
+        Self { value: self.value * factor, low: self.low.map(times), high: self.high.map(times), unit: self.unit }
     }
 }
 

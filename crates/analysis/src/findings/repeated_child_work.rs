@@ -28,6 +28,7 @@ use crate::children::{Origin, kind_of};
 use crate::declaration::{Declaration, Input, ShowsIn};
 use crate::finding::{Confidence, Evidence, Finding, Row, row};
 use crate::function_weights::heaviest;
+use crate::inherited_loads::InheritedLoads;
 use crate::interval::summarize;
 use crate::launch_facts::{FaultPlace, LaunchFacts};
 use crate::off_cpu_times::waits_recorded;
@@ -333,6 +334,7 @@ impl Repeated {
 
 fn evidence(found: &Found<'_>, repeated: &Repeated) -> Vec<Evidence> {
     let mut evidence = vec![each_row(found, repeated), kind_rows(found), step_rows(found)];
+    evidence.extend(InheritedLoads::of(found.facts, &found.siblings).map(|loads| loads.evidence()));
     evidence.extend(function_rows(found, repeated));
     evidence
 }

@@ -3,6 +3,7 @@
 //! Owns that all environments are of one size: variables that a fix adds are made up for by padding elsewhere, so that no arm has
 //! another place of the stack than the others in its block.
 
+use super::python_preload::PythonPreloads;
 use super::regenerated::{self, Regenerated};
 use crate::file_trial::{merged, mounts};
 use slowpath_fix::allocator_tunables::VARIABLE as TUNABLES;
@@ -43,10 +44,11 @@ enum Seen {
     NothingMade(Vec<TreatedFile>),
 }
 
-/// The arms, the untreated launch first; nothing where no fix can be tried. `made` is where artifacts were regenerated for fixes.
-pub fn choose(target: &Target, proposals: &[Proposal], made: &Regenerated) -> Vec<WarmArm> {
+/// The arms, the untreated launch first; nothing where no fix can be tried. `made` is where artifacts were regenerated for fixes, `imports`
+/// what has Python import modules for them.
+pub fn choose(target: &Target, proposals: &[Proposal], made: &Regenerated, imports: &PythonPreloads) -> Vec<WarmArm> {
     let untreated = target.variables();
-    let treatments = treatments(&untreated, proposals, made);
+    let treatments = treatments(&untreated, proposals, made, imports);
     let targets: Vec<Target> = treatments.iter().map(|one| treated(target, one, proposals)).collect();
     let sizes: Vec<usize> = targets.iter().map(|target| size(&target.variables())).collect();
     let largest = sizes.iter().copied().max().unwrap_or(0);
@@ -70,11 +72,19 @@ fn treated(target: &Target, treatment: &Treatment, proposals: &[Proposal]) -> Ta
     }
 }
 
-fn treatments(untreated: &[(OsString, OsString)], proposals: &[Proposal], made: &Regenerated) -> Vec<Treatment> {
+fn treatments(
+    untreated: &[(OsString, OsString)],
+    proposals: &[Proposal],
+    made: &Regenerated,
+    imports: &PythonPreloads,
+) -> Vec<Treatment> {
     let of = |(number, proposal): (usize, &Proposal)| match made.get(&number) {
         Some(made) => Some(of_made(number, proposal, made.as_ref().ok()?.clone())),
-        None if proposal.environment().is_empty() && proposal.files().is_empty() => None,
-        None => Some(of_fix(number, proposal)),
+        None => {
+            let variables = proposal.environment().into_iter().chain(imports.get(&number).cloned()).collect::<Vec<_>>();
+            let changes_something = !variables.is_empty() || !proposal.files().is_empty();
+            changes_something.then(|| of_fix(number, proposal, variables))
+        }
     };
     let fixes: Vec<Treatment> = proposals.iter().enumerate().filter_map(of).collect();
     if fixes.is_empty() {
@@ -107,12 +117,12 @@ fn treatments(untreated: &[(OsString, OsString)], proposals: &[Proposal], made: 
     std::iter::once(baseline).chain(fixes).chain(shams).collect()
 }
 
-fn of_fix(number: usize, proposal: &Proposal) -> Treatment {
+fn of_fix(number: usize, proposal: &Proposal, variables: Vec<(OsString, OsString)>) -> Treatment {
     let sham = if proposal.files().is_empty() { &SHAM_ENVIRONMENT } else { &SHAM_FILES };
     Treatment {
         arm: arm_of(proposal, sham),
         proposal: Some(number),
-        variables: proposal.environment(),
+        variables,
         seen: Seen::Mounts(mounts(proposal.files(), |file| &file.after)),
     }
 }
@@ -187,7 +197,7 @@ mod tests {
             proposal("second", Some(("LD_PRELOAD", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"))),
         ];
         let target = target(&["GLIBC_TUNABLES=glibc.malloc.arena_max=1"]);
-        let arms = choose(&target, &proposals, &Regenerated::new());
+        let arms = choose(&target, &proposals, &Regenerated::new(), &PythonPreloads::new());
         let told: Vec<_> = arms.iter().map(|arm| (arm.arm.name.as_str(), arm.arm.role, arm.proposal)).collect();
         assert_eq!(
             told,
@@ -228,7 +238,8 @@ mod tests {
             grants
         };
         let variables = proposal("first", Some((TUNABLES, "glibc.malloc.mmap_threshold=4194304")));
-        let arms = choose(&target(&[]), &[grants("/a"), variables, grants("/b")], &Regenerated::new());
+        let arms =
+            choose(&target(&[]), &[grants("/a"), variables, grants("/b")], &Regenerated::new(), &PythonPreloads::new());
         let names: Vec<_> = arms.iter().map(|arm| (arm.arm.name.as_str(), arm.arm.sham.as_deref())).collect();
         let expected = [
             ("untreated", None),
@@ -242,8 +253,10 @@ mod tests {
         let have_mounts: Vec<bool> = arms.iter().map(|arm| arm.target.has_mounts()).collect();
         assert_eq!(have_mounts, [false, true, false, true, false, true]);
         // Without a fix that sets variables there is no sham of these.
-        let names: Vec<_> =
-            choose(&target(&[]), &[grants("/a")], &Regenerated::new()).into_iter().map(|arm| arm.arm.name).collect();
+        let names: Vec<_> = choose(&target(&[]), &[grants("/a")], &Regenerated::new(), &PythonPreloads::new())
+            .into_iter()
+            .map(|arm| arm.arm.name)
+            .collect();
         assert_eq!(names, ["untreated", "grant_read", "sham_files"]);
     }
 
@@ -268,7 +281,7 @@ mod tests {
         };
         let here = MountNamespace::of_process(std::process::id() as i32).unwrap();
         let made = Regenerated::from([(0, Ok(here)), (1, Err("it cannot be tried here".to_owned()))]);
-        let arms = choose(&target(&[]), &[regenerates("/a"), regenerates("/b")], &made);
+        let arms = choose(&target(&[]), &[regenerates("/a"), regenerates("/b")], &made, &PythonPreloads::new());
         let told: Vec<_> =
             arms.iter().map(|arm| (arm.arm.name.as_str(), arm.proposal, arm.target.has_mounts())).collect();
         assert_eq!(
@@ -280,7 +293,9 @@ mod tests {
 
     #[test]
     fn without_a_fix_to_try_there_is_nothing_to_launch() {
-        assert!(choose(&target(&[]), &[proposal("source", None)], &Regenerated::new()).is_empty());
-        assert!(choose(&target(&[]), &[], &Regenerated::new()).is_empty());
+        assert!(
+            choose(&target(&[]), &[proposal("source", None)], &Regenerated::new(), &PythonPreloads::new()).is_empty()
+        );
+        assert!(choose(&target(&[]), &[], &Regenerated::new(), &PythonPreloads::new()).is_empty());
     }
 }

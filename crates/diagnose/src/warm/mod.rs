@@ -4,6 +4,7 @@
 //! nothing here knows of a particular finding or fix.
 
 mod arms;
+mod python_preload;
 mod recorded;
 mod regenerated;
 mod summary;
@@ -33,10 +34,10 @@ pub struct Looked {
 /// Records a launch and makes the fixes for what it hides.
 pub fn look(case: &Case<'_>) -> Result<Looked, Failure> {
     let began = Instant::now();
-    recorded::warm_up(case.target, case.progress)?;
+    let unrecorded = recorded::warm_up(case.target, case.progress)?;
     let pace = began.elapsed();
     recorded::record(case.target, case.directory, case.progress)?;
-    let found = recorded::found(case.target, case.directory, case.progress)?;
+    let found = recorded::found(case.target, case.directory, unrecorded, case.progress)?;
     Ok(Looked { found, pace })
 }
 
@@ -56,7 +57,8 @@ impl Looked {
     pub fn tried(&self, case: &Case<'_>, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
         let mut conditions = Conditions::Warm;
         let made = regenerated::regenerate(case.target, &self.found.proposals, case.progress)?;
-        let arms = arms::choose(case.target, &self.found.proposals, &made);
+        let imports = python_preload::write(case, &self.found.proposals)?;
+        let arms = arms::choose(case.target, &self.found.proposals, &made, &imports);
         let seed = case.seed;
         let (mut late, mut compared) = (None, None);
         let (mut able_arms, mut failing) = (Vec::new(), BTreeMap::new());

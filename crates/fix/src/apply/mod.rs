@@ -133,6 +133,12 @@ pub fn refused_everywhere(plan: &FixPlan) -> Option<Refusal> {
             "the command writes files that every later process trusts: slowpath runs it only in a trial, for its own launches",
             plan.changes.first().map_or_else(|| plan.trial.how.clone(), |change| format!("by hand: {}", change.to)),
         )),
+        Treatment::PythonPreload { .. } => Some(Refusal::new(
+            "the launches of a trial find the modules by a file in the directory of the diagnosis; a program names them itself",
+            plan.changes
+                .first()
+                .map_or_else(|| plan.trial.how.clone(), |change| format!("in the source: {}", change.to)),
+        )),
         Treatment::Source { place } => Some(Refusal::new(
             "it is a change of the program's source, which slowpath only shows",
             format!("change the source: {place}"),

@@ -1,0 +1,18 @@
+"""Four workers of multiprocessing, started by METHOD (spawn, forkserver or fork), of which each imports MODULES: multiprocess.py METHOD."""
+
+import multiprocessing
+import sys
+
+MODULES = "argparse, decimal, email.mime.text, http.client, json, logging.config, unittest, xml.etree.ElementTree"
+
+
+def work(number: int) -> int:
+    """A task that imports what it needs."""
+    exec(f"import {MODULES}")  # noqa: S102 - a list of names
+    return number * number
+
+
+if __name__ == "__main__":
+    method = sys.argv[1]
+    with multiprocessing.get_context(method).Pool(4, maxtasksperchild=1) as pool:
+        print(pool.map(work, range(8), chunksize=1))
