@@ -42,6 +42,9 @@ pub fn copy(bytes: &[u8]) {
     if let Ok(copy) = repack::repack(file, &pages, repack::USUAL_HEADERS) {
         assert!(repack::maps_the_same(file, &copy.bytes));
     }
+    if let Ok(made) = repack::prelink::prelink(file) {
+        assert_eq!(made.bytes.len(), file.len());
+    }
 }
 
 /// Bytes that choose pages.

@@ -2,7 +2,8 @@
 
 use crate::inputs;
 use crate::order::Work;
-use crate::repack::{RepackError, repack};
+use crate::repack::prelink::prelink;
+use crate::repack::{RepackError, repack, unmoved};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_fix::preload_plan::PreloadPlan;
@@ -27,8 +28,10 @@ const SCHEMA: &str = "slowpath-layout-repack/1";
 pub struct RepackWanted {
     /// The binary.
     pub binary: PathBuf,
-    /// Preload plans and traces; pages of the first come first.
+    /// Preload plans and traces; pages of the first come first. None: its pages stay where they are.
     pub orders: Vec<PathBuf>,
+    /// Whether the relocations of a program are done in the copy.
+    pub prelink: bool,
     /// Most program headers of the copy.
     pub most_headers: usize,
     /// The copy.
@@ -45,9 +48,13 @@ pub struct Repacked {
     pub binary: String,
     /// Its copy.
     pub output: String,
-    /// Whether the order knows code alone: it is made of traces, which know functions.
+    /// Relocations that are done in the copy; null where that was not asked for.
+    pub relocations: Option<u64>,
+    /// Pages (4 KiB) of memory that they wrote at each start.
+    pub relocated_pages: Option<u64>,
+    /// Whether the order knows code alone: it is made of traces, which know functions. False without an order.
     pub code_only: bool,
-    /// Pages (4 KiB) that the order needs, and the first one.
+    /// Pages (4 KiB) that the order needs, and the first one; 0 without an order.
     pub needed_pages: u64,
     /// Pages that stand together in the copy: those, and small holes between them.
     pub moved_pages: u64,
@@ -130,8 +137,12 @@ pub fn make(wanted: &RepackWanted) -> Result<Repacked, Failure> {
     if std::fs::canonicalize(&wanted.output).is_ok_and(|output| output == path) {
         return Err(usage(format!("{} is the binary itself", wanted.output.display())).hint("`-o` names another file"));
     }
+    let prelinked = wanted.prelink.then(|| prelink(&bytes)).transpose().map_err(|error| {
+        usage(format!("{} cannot be prelinked: {error}", path.display()))
+            .hint("only programs are, each at an address of its own; libraries share the addresses of a process")
+    })?;
     let mut uses = FirstUses::of_file(bytes.len() as u64);
-    let mut code_only = true;
+    let mut code_only = !wanted.orders.is_empty();
     for order in &wanted.orders {
         let text = inputs::bytes_of(order, MOST_ORDER)?;
         match file::read(text.as_slice()) {
@@ -148,7 +159,12 @@ pub fn make(wanted: &RepackWanted) -> Result<Repacked, Failure> {
             Err(error) => return Err(inputs::unreadable(order, &error)),
         }
     }
-    let made = repack(&bytes, &uses.order, wanted.most_headers).map_err(|error| {
+    let source = prelinked.as_ref().map_or(bytes.as_slice(), |prelinked| &prelinked.bytes);
+    let copied = match wanted.orders.as_slice() {
+        [] => unmoved(source),
+        _ => repack(source, &uses.order, wanted.most_headers),
+    };
+    let made = copied.map_err(|error| {
         let failure = usage(format!("{} cannot be repacked: {error}", path.display()));
         match error {
             RepackError::Nothing => failure.hint("the order may be of another file of the command"),
@@ -162,6 +178,8 @@ pub fn make(wanted: &RepackWanted) -> Result<Repacked, Failure> {
         schema: SCHEMA.to_owned(),
         binary: path.to_string_lossy().into_owned(),
         output: wanted.output.to_string_lossy().into_owned(),
+        relocations: prelinked.as_ref().map(|prelinked| prelinked.relocations),
+        relocated_pages: prelinked.as_ref().map(|prelinked| prelinked.pages),
         code_only,
         needed_pages: made.needed,
         moved_pages: made.moved,

@@ -52,7 +52,7 @@ pub const FINDING: Declaration = Declaration {
     why: "Each page that it writes is copied, so every process has its own; each entry of the tables is 24 bytes that are read, and each \
           symbol is searched in one library after the other. That is repeated at every start, and nothing else runs meanwhile.",
     helps: "Per object, as its tables allow: -Wl,-z,pack-relative-relocs (needs glibc 2.36) makes the tables a tenth or less; -no-pie \
-            leaves a program's own addresses alone, and -static all of them; -fvisibility=hidden or -Wl,-Bsymbolic-functions end lookups \
+            leaves a program's own addresses alone (`slowpath layout repack --prelink` tries that without a build), and -static all of them; -fvisibility=hidden or -Wl,-Bsymbolic-functions end lookups \
             of an object's own symbols; -Wl,-z,lazy puts off those of calls. Trade-off: no randomised addresses (-no-pie), the GOT stays \
             writable (lazy), symbols that nobody can replace (visibility). Prelink did all of it ahead of time; glibc dropped it in 2.36.",
     by_hand: "ldd -d PROGRAM relocates and ldd PROGRAM does not: the difference of their times is the cost; readelf -rW OBJECT lists \

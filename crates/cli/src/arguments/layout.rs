@@ -158,8 +158,11 @@ pub struct LayoutRepackArguments {
     #[arg(value_name = "BINARY")]
     pub binary: PathBuf,
     /// A preload plan (all pages a cold start needs) or a trace of `layout trace` (code only). Repeatable.
-    #[arg(long, required = true, value_name = "FILE")]
+    #[arg(long, required_unless_present = "prelink", value_name = "FILE")]
     pub order: Vec<PathBuf>,
+    /// Do the relocations of a position-independent program in the copy, which has one address then, as with `-no-pie`.
+    #[arg(long)]
+    pub prelink: bool,
     /// Most program headers of the copy, 1100 at most: more of them leave more of what is not needed where it is, which helps on slow
     /// storage; each costs its mapping at every start.
     #[arg(long, value_name = "N", default_value_t = USUAL_HEADERS as u16, value_parser = value_parser!(u16).range(..=MOST_HEADERS as i64))]
@@ -177,6 +180,7 @@ const REPACK_AFTER_HELP: &str = "Examples:
   slowpath preload plan DIR -o PLAN
   slowpath layout repack ./server --order PLAN -o server.repacked
   sudo slowpath launch --cold --vs './server.repacked --check' -- ./server --check
+  slowpath layout repack ./server --prelink -o server.prelinked
 
 Sections, symbols and build-id stay. Symbols of perf are wrong for moved pages; those of gdb and slowpath are right.";
 

@@ -104,6 +104,96 @@ fn copies_of_programs_and_libraries_run_as_they_did() {
     }
 }
 
+/// A program whose data hold addresses of its own data and functions, of a library's, and of functions that are chosen when it starts.
+const POINTERS: &str = r#"
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <cmath>
+int deeper(int n);
+static int chosen_now() { return 40; }
+extern "C" int (*choose())() { return chosen_now; }
+int chosen() __attribute__((ifunc("choose")));
+static int one() { return 1; }
+struct Base { virtual int value() const { return 1; } virtual ~Base() {} };
+struct Derived : Base { int value() const override { return 2; } };
+thread_local int *own;
+int number = 5;
+int *const to_number = &number;
+int (*table[])() = { one, chosen, one, std::rand };
+double (*of_library)(double) = std::floor;
+const char *const words[] = { "first", "second", "third" };
+struct Early { int seen; Early() : seen(*to_number) {} } early;
+int main(int, char **arguments) {
+    Base *made = new Derived;
+    own = to_number;
+    try { deeper(3); } catch (const std::exception &e) { std::puts(e.what()); }
+    std::printf("%s %d %d %d %d %.0f %d\n", words[2], table[0](), table[1](), made->value(), *own, of_library(2.5), early.seen);
+    delete made;
+    return arguments[0] == nullptr || stdout == nullptr;
+}
+"#;
+
+#[test]
+fn programs_whose_relocations_are_done_in_the_copy_run_as_they_did() {
+    let place = place();
+    let at = |name: &str| place.path().join(name);
+    fs::write(at("library.cc"), LIBRARY).unwrap();
+    fs::write(at("pointers.cc"), POINTERS).unwrap();
+    compiled(&["-shared", "-fPIC", "-o", "libdeep.so", "library.cc"], place.path());
+    let outcome = |program: &Path, variable: &str| {
+        let mut command = Command::new(program);
+        let done = command.env("LD_LIBRARY_PATH", place.path()).env(variable, "1").output().unwrap();
+        let left: BTreeSet<String> = std::iter::once(String::from_utf8_lossy(&done.stderr).into_owned()).collect();
+        (String::from_utf8_lossy(&done.stdout).into_owned(), done.status.code(), left)
+    };
+    for (name, flags) in [
+        ("lazy", &["-Wl,-z,lazy"][..]),
+        ("now", &["-Wl,-z,now", "-Wl,-z,relro"]),
+        ("packed", &["-Wl,-z,pack-relative-relocs"]),
+        ("lld", &["-fuse-ld=lld"]),
+    ] {
+        let words = [&["-pie", "-fPIE", "-o", name, "pointers.cc", "-L.", "-ldeep"], flags].concat();
+        compiled(&words, place.path());
+        let before = outcome(&at(name), "UNUSED");
+        assert_eq!(
+            (before.0.as_str(), before.1),
+            ("thrown at depth 10 three\nthird 1 40 2 5 2 5\n", Some(0)),
+            "{name}"
+        );
+        let copy = at(&format!("{name}.prelinked"));
+        let done = run(slowpath(["layout", "repack", "--json", "--prelink"]).arg(at(name)).arg("-o").arg(&copy));
+        done.succeeds();
+        let made = done.json();
+        assert!(made["relocations"].as_u64() > Some(5) && made["relocated_pages"].as_u64() > Some(0), "{made}");
+        assert_eq!((&made["needed_pages"], &made["headers"]), (&0.into(), &made["headers_before"]), "{made}");
+        for variable in ["UNUSED", "LD_BIND_NOW"] {
+            assert_eq!(outcome(&copy, variable), before, "{name} {variable}");
+        }
+        // Another reader finds no relocation of the program alone, and symbols where they are now.
+        let told = |words: &[&str]| {
+            let done = Command::new("readelf").args(words).arg(&copy).output().unwrap();
+            String::from_utf8(done.stdout).unwrap()
+        };
+        assert!(!told(&["-rW"]).contains("R_X86_64_RELATIVE"), "{name}");
+        assert!(told(&["-hW"]).contains("EXEC (Executable file)"), "{name}");
+        let symbols = told(&["-sW"]);
+        let entry =
+            told(&["-hW"]).lines().find_map(|line| line.split_once("point address:")).unwrap().1.trim().to_owned();
+        let start = symbols.lines().find(|line| line.ends_with(" _start")).unwrap();
+        assert!(start.contains(&format!("{:016x}", u64::from_str_radix(&entry[2..], 16).unwrap())), "{start} {entry}");
+        // Its pages can be put together, too.
+        fs::write(at("plan"), plan(&at(name), fs::metadata(at(name)).unwrap().len(), &[(1, 1), (3, 1)])).unwrap();
+        let words = ["layout", "repack", "--json", "--prelink", "--order"];
+        run(slowpath(words).arg(at("plan")).arg(at(name)).arg("-o").arg(&copy)).succeeds();
+        assert_eq!(outcome(&copy, "UNUSED"), before, "{name}");
+    }
+    // A library, and what has an address already.
+    let refused = |of: &Path| run(slowpath(["layout", "repack", "--prelink"]).arg(of).arg("-o").arg(at("none")));
+    refused(&at("libdeep.so")).fails_with(2, &["not a position-independent program", "only programs are"]);
+    refused(&at("lazy.prelinked")).fails_with(2, &["not a position-independent program"]);
+}
+
 /// A plan of pages of one file, as `slowpath preload plan` writes it.
 fn plan(of: &Path, size: u64, ranges: &[(u64, u64)]) -> String {
     let header = serde_json::json!({

@@ -5,13 +5,15 @@
 //! information are where they were. A cold start then reads on where it otherwise reads at hundreds of places, and the kernel's readahead,
 //! which goes on behind what was read, is right.
 //!
-//! Owns which pages move where ([`clusters`]) and the bytes of the new file ([`repack`]). The file is foreign: any bytes give a value or
+//! Owns which pages move where ([`clusters`]) and the bytes of the new file ([`repack`]), and programs whose relocations are done in the
+//! file ([`prelink`]). The file is foreign: any bytes give a value or
 //! an error. Leaves to `fix` and to traces which pages are needed.
 //!
 //! What a loader demands (fs/binfmt_elf.c, elf/dl-load.c of glibc): `PT_LOAD` in the order of addresses, offsets and addresses equal
 //! modulo the alignment of their segment, and the table of program headers in a loaded segment (since Linux 5.18 any).
 
 pub mod clusters;
+pub mod prelink;
 
 use clusters::{Cluster, FilePages};
 use object::elf::{
@@ -180,6 +182,17 @@ pub fn repack(file: &[u8], order: &[u64], most: usize) -> Result<Repacked, Repac
         runs: cluster.runs(),
         headers: (headers.len() as u64, made.len() as u64),
     })
+}
+
+/// A copy in which every page is where it was.
+///
+/// # Errors
+/// The headers cannot be read.
+pub fn unmoved(file: &[u8]) -> Result<Repacked, RepackError> {
+    let header = FileHeader64::<Endianness>::parse(file).map_err(RepackError::NotElf)?;
+    let endian = header.endian().map_err(RepackError::NotElf)?;
+    let headers = header.program_headers(endian, file).map_err(RepackError::NotElf)?.len() as u64;
+    Ok(Repacked { bytes: file.to_vec(), needed: 0, moved: 0, runs: 0, headers: (headers, headers) })
 }
 
 /// The loaded segments, each as a loader takes it.

@@ -64,21 +64,30 @@ pub fn layout_order(made: &Ordered, best: bool) -> String {
 /// The copy that was made, with a newline after every line.
 pub fn layout_repacked(made: &Repacked) -> String {
     let Repacked { needed_pages, moved_pages, runs, headers_before, headers, .. } = made;
-    let mut text = format!(
-        "{needed_pages} needed pages of {}, in {runs} runs, stand together in {}\n",
-        escape_terminal(&made.binary),
-        escape_terminal(&made.output),
-    );
-    text.push_str(&format!(
-        "  {} pages are holes between them; {} KiB, {} KiB before; {headers} program headers, {headers_before} before\n",
-        moved_pages.saturating_sub(*needed_pages),
-        made.bytes >> 10,
-        made.bytes_before >> 10,
-    ));
+    let (binary, output) = (escape_terminal(&made.binary), escape_terminal(&made.output));
+    let mut text = String::new();
+    if let Some((relocations, pages)) = made.relocations.zip(made.relocated_pages) {
+        text.push_str(&format!("{relocations} relocations of {binary}, in {pages} pages, are done in {output}\n"));
+        text.push_str(
+            "  the copy has one address, which whoever attacks it knows; libraries, heap and stack have not\n",
+        );
+    }
+    if *needed_pages > 0 {
+        text.push_str(&format!(
+            "{needed_pages} needed pages of {binary}, in {runs} runs, stand together in {output}\n"
+        ));
+        text.push_str(&format!(
+            "  {} pages are holes between them; {} KiB, {} KiB before; {headers} program headers, {headers_before} before\n",
+            moved_pages.saturating_sub(*needed_pages),
+            made.bytes >> 10,
+            made.bytes_before >> 10,
+        ));
+    }
     if made.code_only {
         text.push_str("  traces know code alone; a preload plan of cold launches has the pages of data, too\n");
     }
-    text.push_str("  compare: slowpath launch --cold --vs 'COPY ARGUMENTS' -- BINARY ARGUMENTS\n");
+    let cold = if *needed_pages > 0 { "--cold " } else { "" };
+    text.push_str(&format!("  compare: slowpath launch {cold}--vs 'COPY ARGUMENTS' -- BINARY ARGUMENTS\n"));
     text
 }
 

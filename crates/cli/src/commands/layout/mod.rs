@@ -25,6 +25,7 @@ pub fn run(arguments: &LayoutArguments) -> Result<ExitCode, Failure> {
             let wanted = RepackWanted {
                 binary: arguments.binary.clone(),
                 orders: arguments.order.clone(),
+                prelink: arguments.prelink,
                 most_headers: arguments.max_headers.into(),
                 output: arguments.output.clone(),
             };
