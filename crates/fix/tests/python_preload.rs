@@ -11,7 +11,7 @@ import multiprocessing, os, sys, threading
 
 def child(queue, main):
     was_run = getattr(sys, "hidden_was_run", False)
-    left = [name for name in os.environ if name.startswith("SLOWPATH")] + [one for one in sys.path if "preload" in one]
+    left = [name for name in os.environ if name == "SLOWPATH_PATH_OF_PARENT"] + [one for one in sys.path if "preload" in one]
     queue.put(("colorsys" in sys.modules, was_run, os.getppid() == main, left))
 
 if __name__ == "__main__":
