@@ -67,7 +67,7 @@ impl InheritedLoads {
             Origin::Forked => (siblings.starts.iter().collect(), false),
         };
         let alike: HashSet<&str> = siblings.steps.iter().map(|step| step.until).collect();
-        // The one with the most steps has loaded all of it.
+        // The one with the most steps has loaded most of it.
         let child = children.into_iter().max_by_key(|start| start.steps)?;
         let mut opens: Vec<_> = facts.tables.opens.iter().filter(|open| open.process() == child.process).collect();
         opens.sort_by_key(|open| open.ts);
@@ -87,12 +87,12 @@ impl InheritedLoads {
 
     /// The same from the evidence of a finding.
     pub fn of_finding(finding: &Finding) -> Option<Self> {
-        let told = |column: &'static str| {
+        let texts = |column: &'static str| {
             rows_of(finding, PRELOAD_IN_ZYGOTE).filter_map(move |row| row.get(column).and_then(Value::as_str))
         };
-        let how = told("how").next()?;
+        let how = texts("how").next()?;
         let way = Way::ALL.into_iter().find(|way| way.name() == how)?;
-        Some(Self { way, loads: told("loads").map(str::to_owned).collect() })
+        Some(Self { way, loads: texts("loads").map(str::to_owned).collect() })
     }
 
     /// A row for each load.
@@ -147,7 +147,7 @@ fn module(path: &str) -> Option<String> {
     }
 }
 
-/// A library that the dynamic linker can be told of: its list is split at spaces and colons (ld.so(8)).
+/// A library that LD_PRELOAD can name: the list is split at spaces and colons (ld.so(8)).
 fn is_library(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_named = name.ends_with(".so") || name.contains(".so.");
@@ -212,8 +212,8 @@ mod tests {
         let spawned = loads(Some(CHILD), FILES).unwrap();
         assert_eq!(spawned, InheritedLoads { way: Way::PythonSpawned, loads: expected.clone() });
         assert_eq!(loads(None, FILES).unwrap(), InheritedLoads { way: Way::PythonForked, loads: expected });
-        let told = Finding { evidence: vec![spawned.evidence()], ..empty() };
-        assert_eq!(InheritedLoads::of_finding(&told), Some(spawned));
+        let finding = Finding { evidence: vec![spawned.evidence()], ..empty() };
+        assert_eq!(InheritedLoads::of_finding(&finding), Some(spawned));
         assert_eq!(InheritedLoads::of_finding(&empty()), None);
     }
 

@@ -165,6 +165,16 @@ pub(crate) fn unreachable(program: &Program) -> Option<String> {
     program.secure.clone().or_else(|| program.without_glibc())
 }
 
+/// A list of paths, in front of what the user has in the same variable.
+pub(crate) fn before(own: &OsStr, user: Option<&OsStr>) -> OsString {
+    let mut value = own.to_owned();
+    if let Some(user) = user.filter(|user| !user.is_empty()) {
+        value.push(":");
+        value.push(user);
+    }
+    value
+}
+
 /// The places of findings.
 pub(crate) fn places(findings: &[(usize, &Finding)]) -> Vec<usize> {
     findings.iter().map(|(number, _)| *number).collect()

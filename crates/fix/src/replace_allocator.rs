@@ -6,10 +6,10 @@ use crate::allocator_tunables::OTHER_ALLOCATORS;
 use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::program::Program;
-use crate::proposal::{Case, Proposal, gap, places, unreachable};
+use crate::proposal::{Case, Proposal, before, gap, places, unreachable};
 use crate::treatment::Treatment;
 use slowpath_analysis::memory_fixes::REPLACE_ALLOCATOR;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
 /// The fix.
@@ -81,7 +81,7 @@ pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
         (Some(_), _) => (None, Trial { possible: true, how: "in the environment of the launch".to_owned() }),
     };
     let is_possible = trial.possible;
-    let value = value(case, library.unwrap_or("libjemalloc.so.2"));
+    let value = before(OsStr::new(library.unwrap_or("libjemalloc.so.2")), case.variable(VARIABLE));
     vec![Proposal {
         plan: plan(case, library, &value, trial),
         findings: places(if is_possible { &willing } else { case.findings }),
@@ -96,16 +96,6 @@ fn refuses(program: &Program) -> Option<String> {
     let other =
         || Some(format!("{} has another allocator already: {}", program.name, program.maps(&OTHER_ALLOCATORS)?));
     unreachable(program).or_else(other)
-}
-
-/// The library before those that the user loads.
-fn value(case: &Case<'_>, library: &str) -> OsString {
-    let mut value = OsString::from(library);
-    if let Some(user) = case.variable(VARIABLE).filter(|user| !user.is_empty()) {
-        value.push(":");
-        value.push(user);
-    }
-    value
 }
 
 fn plan(case: &Case<'_>, library: Option<&str>, value: &OsStr, trial: Trial) -> FixPlan {
@@ -144,6 +134,7 @@ mod tests {
     use crate::program::tests::program;
     use crate::proposal::Machine;
     use crate::proposal::tests::{finding, proposed};
+    use std::ffi::OsString;
 
     const CACHE: &str = "1306 libs found in cache `/etc/ld.so.cache'\n\
         \tlibtcmalloc.so.4 (libc6,x86-64) => /lib/x86_64-linux-gnu/libtcmalloc.so.4\n\

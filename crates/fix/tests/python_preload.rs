@@ -21,9 +21,9 @@ if __name__ == "__main__":
     threads = [threading.Thread(target=one.start) for one in children]
     for one in threads: one.start()
     for one in threads: one.join()
-    told = [queue.get() for _ in children]
+    seen = [queue.get() for _ in children]
     for one in children: one.join()
-    print(sorted({repr(one) for one in told}), {one.exitcode for one in children})
+    print(sorted({repr(one) for one in seen}), {one.exitcode for one in children})
 "#;
 
 /// The folder in which the library of this Python has `colorsys`, which nothing else here imports.
@@ -32,7 +32,7 @@ fn library() -> String {
     String::from_utf8(done.stdout).unwrap().trim().to_owned()
 }
 
-fn told(place: &Path, method: &str, spawned: bool, modules: &[String]) -> String {
+fn children(place: &Path, method: &str, spawned: bool, modules: &[String]) -> String {
     let preload = place.join("preload");
     std::fs::create_dir_all(&preload).unwrap();
     let modules = modules.iter().map(|module| Word::from(module.as_str())).collect();
@@ -54,11 +54,11 @@ fn told(place: &Path, method: &str, spawned: bool, modules: &[String]) -> String
 fn children_come_from_one_that_has_imported_and_what_the_file_hides_is_run() {
     let place = tempfile::tempdir().unwrap();
     let modules = [format!("{}/colorsys", library()), "/nowhere/module".to_owned()];
-    let spawned = told(place.path(), "spawn", true, &modules);
+    let spawned = children(place.path(), "spawn", true, &modules);
     assert_eq!(spawned, "['(True, True, False, [])'] {0}\n");
-    assert_eq!(told(place.path(), "fork", false, &modules), "['(True, True, True, [])'] {0}\n");
+    assert_eq!(children(place.path(), "fork", false, &modules), "['(True, True, True, [])'] {0}\n");
     // A fork server imports before its own first fork.
-    assert_eq!(told(place.path(), "forkserver", false, &modules), "['(True, True, False, [])'] {0}\n");
+    assert_eq!(children(place.path(), "forkserver", false, &modules), "['(True, True, False, [])'] {0}\n");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_module_that_cannot_be_imported_is_left_to_the_child() {
     std::fs::write(place.path().join("broken.py"), "raise RuntimeError('set up first')\n").unwrap();
     let modules = [place.path().join("broken").to_str().unwrap().to_owned()];
     for (method, spawned) in [("fork", false), ("spawn", true)] {
-        let told = told(place.path(), method, spawned, &modules);
-        assert!(told.starts_with("['(False, True, ") && told.ends_with(" {0}\n"), "{told}");
+        let seen = children(place.path(), method, spawned, &modules);
+        assert!(seen.starts_with("['(False, True, ") && seen.ends_with(" {0}\n"), "{seen}");
     }
 }

@@ -171,15 +171,15 @@ fn programs_whose_relocations_are_done_in_the_copy_run_as_they_did() {
             assert_eq!(outcome(&copy, variable), before, "{name} {variable}");
         }
         // Another reader finds no relocation of the program alone, and symbols where they are now.
-        let told = |words: &[&str]| {
+        let readelf = |words: &[&str]| {
             let done = Command::new("readelf").args(words).arg(&copy).output().unwrap();
             String::from_utf8(done.stdout).unwrap()
         };
-        assert!(!told(&["-rW"]).contains("R_X86_64_RELATIVE"), "{name}");
-        assert!(told(&["-hW"]).contains("EXEC (Executable file)"), "{name}");
-        let symbols = told(&["-sW"]);
+        assert!(!readelf(&["-rW"]).contains("R_X86_64_RELATIVE"), "{name}");
+        assert!(readelf(&["-hW"]).contains("EXEC (Executable file)"), "{name}");
+        let symbols = readelf(&["-sW"]);
         let entry =
-            told(&["-hW"]).lines().find_map(|line| line.split_once("point address:")).unwrap().1.trim().to_owned();
+            readelf(&["-hW"]).lines().find_map(|line| line.split_once("point address:")).unwrap().1.trim().to_owned();
         let start = symbols.lines().find(|line| line.ends_with(" _start")).unwrap();
         assert!(start.contains(&format!("{:016x}", u64::from_str_radix(&entry[2..], 16).unwrap())), "{start} {entry}");
         // Its pages can be put together, too.

@@ -163,8 +163,8 @@ fn copies_that_load_libraries_are_proved_to_inherit_those_of_their_parent() {
 
 /// The compiler's, which what is tested is built with.
 fn largest_library() -> String {
-    let told = run(std::process::Command::new("/sbin/ldconfig").arg("-p"));
-    let mut paths = told.stdout.lines().filter_map(|line| line.split_once(" => ")).map(|(_, path)| path);
+    let listed = run(std::process::Command::new("/sbin/ldconfig").arg("-p"));
+    let mut paths = listed.stdout.lines().filter_map(|line| line.split_once(" => ")).map(|(_, path)| path);
     let found = paths.find(|path| path.rsplit('/').next().is_some_and(|name| name.starts_with("libLLVM-")));
     found.expect("clang, which builds the probes, comes with libLLVM").to_owned()
 }

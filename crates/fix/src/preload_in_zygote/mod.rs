@@ -10,7 +10,8 @@ pub mod python;
 use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Scope, Trial};
 use crate::program::Program;
-use crate::proposal::{Case, Proposal, predicted, unreachable};
+use crate::proposal::{Case, Proposal, before, predicted, unreachable};
+use crate::proposal_per_finding::number;
 use crate::replace_allocator::VARIABLE;
 use crate::source_place::plan_in_source;
 use crate::treatment::Treatment;
@@ -19,7 +20,7 @@ use serde_json::Value;
 use slowpath_analysis::Finding;
 use slowpath_analysis::findings::repeated_child_work::PRELOAD_IN_ZYGOTE;
 use slowpath_analysis::inherited_loads::{InheritedLoads, Way};
-use std::ffi::OsString;
+use std::ffi::OsStr;
 
 /// The fix.
 pub const FIX: Declaration = Declaration {
@@ -42,9 +43,8 @@ pub const FIX: Declaration = Declaration {
 
 /// One proposal a finding: each is about the children of another program.
 pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
-    let number = |at: usize| if case.findings.len() == 1 { String::new() } else { format!(" {}", at + 1) };
     let all = case.findings.iter().zip(case.programs).enumerate();
-    all.map(|(at, (one, program))| proposal(case, one, program, &number(at))).collect()
+    all.map(|(at, (one, program))| proposal(case, one, program, &number(at, case.findings.len()))).collect()
 }
 
 fn proposal(case: &Case<'_>, one: &(usize, &Finding), program: &Program, number: &str) -> Proposal {
@@ -142,11 +142,7 @@ fn loadable(program: &Program, mut libraries: Vec<String>) -> Result<Vec<String>
 /// The dynamic linker loads the libraries with the parent.
 fn of_libraries(case: &Case<'_>, advice: FixPlan, libraries: &[String]) -> FixPlan {
     let user = case.variable(VARIABLE).filter(|user| !user.is_empty());
-    let mut value = OsString::from(libraries.join(":"));
-    if let Some(user) = user {
-        value.push(":");
-        value.push(user);
-    }
+    let value = before(OsStr::new(&libraries.join(":")), user);
     FixPlan {
         title: format!("{}: their parent loads {} libraries", advice.title, libraries.len()),
         changes: vec![Change {

@@ -2,6 +2,7 @@
 //!
 //! Owns the content of both, and the variable. Leaves writing them, as the target's user, to who tries the fix.
 
+use crate::proposal::before;
 use crate::treatment::Treatment;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -26,12 +27,7 @@ pub fn files(treatment: &Treatment) -> Option<[(&'static str, Vec<u8>); 2]> {
 
 /// The variable of a launch that finds them in `directory`; `user` is what it has already.
 pub fn variable(directory: &Path, user: Option<&OsStr>) -> (OsString, OsString) {
-    let mut value = directory.as_os_str().to_owned();
-    if let Some(user) = user.filter(|user| !user.is_empty()) {
-        value.push(":");
-        value.push(user);
-    }
-    (VARIABLE.into(), value)
+    (VARIABLE.into(), before(directory.as_os_str(), user))
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ def import_before_fork(files: list[str]) -> None:
 
 
 class ModuleOfServer:
-    """The one module that a fork server is told to import, which imports the others."""
+    """The one module that a fork server imports, which imports the others."""
 
     NAME = "slowpath_preload"
 
@@ -152,7 +152,7 @@ def main() -> None:
     """What a start of Python does with it."""
     import_hidden()
     with open(os.path.join(HERE, "modules"), encoding="utf-8", errors="surrogateescape") as file:
-        how, *files = file.read().splitlines()
+        how, *files = file.read().split("\n")
     folders = os.environ.pop(PATH_OF_PARENT, None)
     if folders is not None:
         sys.path.extend(folder for folder in folders.split(os.pathsep) if folder not in sys.path)

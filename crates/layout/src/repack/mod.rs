@@ -69,6 +69,15 @@ pub enum RepackError {
     /// No page of the order lies in a loaded segment.
     #[error("no page of the order is in a segment that is loaded")]
     Nothing,
+    /// Relocations of a library, of a program that relocates itself, or of one that has a fixed address.
+    #[error("not a position-independent program that the run-time linker loads")]
+    NotPie,
+    /// Relocations of a file that contradicts itself, or is as no linker makes it.
+    #[error("its {what} cannot be read")]
+    Odd {
+        /// What of it.
+        what: &'static str,
+    },
 }
 
 /// A copy.
@@ -106,15 +115,10 @@ impl Loaded<'_> {
 /// # Errors
 /// [`RepackError`].
 pub fn repack(file: &[u8], order: &[u64], most: usize) -> Result<Repacked, RepackError> {
-    let header = FileHeader64::<Endianness>::parse(file).map_err(RepackError::NotElf)?;
-    let endian = header.endian().map_err(RepackError::NotElf)?;
-    if header.e_machine(endian) != EM_X86_64 {
-        return Err(RepackError::Machine);
-    }
+    let (header, endian, headers) = parsed(file)?;
     if ![ET_DYN, ET_EXEC].contains(&header.e_type(endian)) {
         return Err(RepackError::NotLoaded);
     }
-    let headers = header.program_headers(endian, file).map_err(RepackError::NotElf)?;
     let loaded = loaded(headers, endian, file.len() as u64)?;
     let behind = behind(header, headers, endian, file)?;
     if behind > 0 {
@@ -187,12 +191,20 @@ pub fn repack(file: &[u8], order: &[u64], most: usize) -> Result<Repacked, Repac
 /// A copy in which every page is where it was.
 ///
 /// # Errors
-/// The headers cannot be read.
+/// It is no ELF file for x86-64.
 pub fn unmoved(file: &[u8]) -> Result<Repacked, RepackError> {
+    let headers = parsed(file)?.2.len() as u64;
+    Ok(Repacked { bytes: file.to_vec(), needed: 0, moved: 0, runs: 0, headers: (headers, headers) })
+}
+
+/// The headers of a file, and how its numbers are written.
+fn parsed(file: &[u8]) -> Result<(&FileHeader64<Endianness>, Endianness, &[Header]), RepackError> {
     let header = FileHeader64::<Endianness>::parse(file).map_err(RepackError::NotElf)?;
     let endian = header.endian().map_err(RepackError::NotElf)?;
-    let headers = header.program_headers(endian, file).map_err(RepackError::NotElf)?.len() as u64;
-    Ok(Repacked { bytes: file.to_vec(), needed: 0, moved: 0, runs: 0, headers: (headers, headers) })
+    if header.e_machine(endian) != EM_X86_64 || endian != Endianness::Little {
+        return Err(RepackError::Machine);
+    }
+    Ok((header, endian, header.program_headers(endian, file).map_err(RepackError::NotElf)?))
 }
 
 /// The loaded segments, each as a loader takes it.

@@ -8,15 +8,16 @@
 //! any bytes give a value or an error. Sources: System V ABI for x86-64, chapter 5; elf/dynamic-link.h and sysdeps/x86_64/dl-machine.h of
 //! glibc; fs/binfmt_elf.c.
 
+use super::{RepackError, loaded, parsed};
+use object::U64;
 use object::elf::{
     DF_1_PIE, DT_FINI, DT_FINI_ARRAY, DT_FLAGS_1, DT_GNU_HASH, DT_HASH, DT_INIT, DT_INIT_ARRAY, DT_JMPREL, DT_NULL,
     DT_PLTGOT, DT_PLTRELSZ, DT_PREINIT_ARRAY, DT_RELA, DT_RELACOUNT, DT_RELASZ, DT_RELR, DT_RELRSZ, DT_STRTAB,
-    DT_SYMTAB, DT_TEXTREL, DT_TLSDESC_GOT, DT_TLSDESC_PLT, DT_VERDEF, DT_VERNEED, DT_VERSYM, DynamicTag, EM_X86_64,
-    ET_DYN, ET_EXEC, FileHeader64, PT_DYNAMIC, PT_GNU_STACK, PT_INTERP, PT_LOAD, R_X86_64_IRELATIVE,
-    R_X86_64_JUMP_SLOT, R_X86_64_RELATIVE, SHF_ALLOC, SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STT_TLS,
+    DT_SYMTAB, DT_TEXTREL, DT_TLSDESC_GOT, DT_TLSDESC_PLT, DT_VERDEF, DT_VERNEED, DT_VERSYM, DynamicTag, ET_DYN,
+    ET_EXEC, PT_DYNAMIC, PT_GNU_STACK, PT_INTERP, R_X86_64_IRELATIVE, R_X86_64_JUMP_SLOT, R_X86_64_RELATIVE, SHF_ALLOC,
+    SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STT_TLS,
 };
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
-use object::{Endianness, U64};
 use slowpath_tables::PAGE_SIZE;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -26,9 +27,7 @@ const ADDRESS: u64 = 0x40_0000;
 /// A program is aligned so much, and ends so high, at most: both are far from what any has.
 const MOST_ALIGN: u64 = 1 << 30;
 const MOST_SIZE: u64 = 1 << 40;
-/// Loaded segments at most: Linux takes 64 KiB of headers.
-const MOST_LOADED: usize = 1_170;
-/// `DT_X86_64_PLT` (ABI of the processor).
+/// `DT_X86_64_PLT` (psABI).
 const DT_X86_64_PLT: DynamicTag = DynamicTag(0x7000_0000);
 /// Bytes of an entry of the dynamic section, of a relocation, and of a symbol.
 const DYN: u64 = 16;
@@ -60,26 +59,6 @@ const ADDRESSES: [DynamicTag; 19] = [
     DT_X86_64_PLT,
 ];
 
-/// Why a program cannot be prelinked.
-#[derive(Debug, thiserror::Error)]
-pub enum PrelinkError {
-    /// The headers cannot be read.
-    #[error("not a readable ELF file of 64 bits")]
-    NotElf(#[source] object::Error),
-    /// A file for another machine.
-    #[error("not a file for x86-64")]
-    Machine,
-    /// A library, a program that relocates itself, or one that has a fixed address.
-    #[error("not a position-independent program that the run-time linker loads")]
-    NotPie,
-    /// It contradicts itself, or is as no linker makes it.
-    #[error("its {what} cannot be read")]
-    Odd {
-        /// What of it.
-        what: &'static str,
-    },
-}
-
 /// A prelinked program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prelinked {
@@ -102,14 +81,14 @@ struct Image {
 
 impl Image {
     /// The place of `length` bytes at an address.
-    fn place(&self, address: u64, length: u64, what: &'static str) -> Result<usize, PrelinkError> {
+    fn place(&self, address: u64, length: u64, what: &'static str) -> Result<usize, RepackError> {
         let after = self.loaded.partition_point(|one| one.0 <= address);
         let found = after.checked_sub(1).map(|number| self.loaded[number]).and_then(|(from, place, size)| {
             let within = address - from;
             let end = within.checked_add(length)?;
             (end <= size).then_some(place + within)
         });
-        found.map(|place| place as usize).ok_or(PrelinkError::Odd { what })
+        found.map(|place| place as usize).ok_or(RepackError::Odd { what })
     }
 
     fn word(&self, place: usize) -> u64 {
@@ -131,41 +110,29 @@ impl Image {
 /// Moves a program to one address and does what relocations need no other file.
 ///
 /// # Errors
-/// [`PrelinkError`].
-pub fn prelink(file: &[u8]) -> Result<Prelinked, PrelinkError> {
-    let odd = |what| PrelinkError::Odd { what };
-    let header = FileHeader64::<Endianness>::parse(file).map_err(PrelinkError::NotElf)?;
-    let endian = header.endian().map_err(PrelinkError::NotElf)?;
-    if header.e_machine(endian) != EM_X86_64 || endian != Endianness::Little {
-        return Err(PrelinkError::Machine);
-    }
-    let headers = header.program_headers(endian, file).map_err(PrelinkError::NotElf)?;
-    let sections = header.section_headers(endian, file).map_err(PrelinkError::NotElf)?;
+/// [`RepackError`].
+pub fn prelink(file: &[u8]) -> Result<Prelinked, RepackError> {
+    let odd = |what| RepackError::Odd { what };
+    let (header, endian, headers) = parsed(file)?;
+    let sections = header.section_headers(endian, file).map_err(RepackError::NotElf)?;
     let is_program = headers.iter().any(|one| one.p_type(endian) == PT_INTERP);
     if header.e_type(endian) != ET_DYN || !is_program {
-        return Err(PrelinkError::NotPie);
+        return Err(RepackError::NotPie);
     }
-    let loads = || headers.iter().filter(|one| one.p_type(endian) == PT_LOAD);
-    let align = loads().map(|one| one.p_align(endian)).fold(PAGE_SIZE, u64::max);
-    let end = loads().map(|one| one.p_vaddr(endian).saturating_add(one.p_memsz(endian))).fold(0, u64::max);
-    let loaded: Vec<(u64, u64, u64)> =
-        loads().map(|one| (one.p_vaddr(endian), one.p_offset(endian), one.p_filesz(endian))).collect();
-    let is_sound = loaded.len() <= MOST_LOADED
-        && loaded.is_sorted_by_key(|one| one.0)
-        && loaded.iter().all(|one| one.1.checked_add(one.2).is_some_and(|end| end <= file.len() as u64))
-        && align <= MOST_ALIGN
-        && align.is_power_of_two()
-        && end <= MOST_SIZE;
-    if !is_sound {
+    let segments = loaded(headers, endian, file.len() as u64)?;
+    let align = segments.iter().map(|one| one.header.p_align(endian)).fold(PAGE_SIZE, u64::max);
+    let end = segments.last().map_or(0, |one| one.header.p_vaddr(endian) + one.header.p_memsz(endian));
+    if align > MOST_ALIGN || !align.is_power_of_two() || end > MOST_SIZE {
         return Err(odd("segments"));
     }
+    let loaded = segments.iter().map(|one| (one.header.p_vaddr(endian), one.offset, one.size)).collect();
     let by = ADDRESS.next_multiple_of(align);
     let mut image = Image { bytes: file.to_vec(), loaded };
 
-    let dynamic = headers.iter().find(|one| one.p_type(endian) == PT_DYNAMIC).ok_or(PrelinkError::NotPie)?;
+    let dynamic = headers.iter().find(|one| one.p_type(endian) == PT_DYNAMIC).ok_or(RepackError::NotPie)?;
     let entries = Dynamic::read(&image, dynamic.p_vaddr(endian), dynamic.p_filesz(endian))?;
     if entries.value(DT_FLAGS_1).unwrap_or(0) & DF_1_PIE.0 == 0 {
-        return Err(PrelinkError::NotPie);
+        return Err(RepackError::NotPie);
     }
     if entries.value(DT_TEXTREL).is_some() {
         return Err(odd("code, which relocations write,"));
@@ -183,15 +150,15 @@ pub fn prelink(file: &[u8]) -> Result<Prelinked, PrelinkError> {
     }
     entries.moved(&mut image, by);
 
-    for section in sections.iter() {
-        if [SHT_DYNSYM, SHT_SYMTAB].contains(&section.sh_type(endian)) {
-            let (from, size) = (section.sh_offset(endian), section.sh_size(endian));
-            let is_there = from.checked_add(size).is_some_and(|end| end <= file.len() as u64);
-            symbols(&mut image, if is_there { from..from + size } else { return Err(odd("symbols")) }, by);
-        }
-    }
-    if !sections.iter().any(|section| section.sh_type(endian) == SHT_DYNSYM) {
+    // The run-time linker has one table, others one more (SHT_DYNSYM and SHT_SYMTAB of the generic ABI).
+    let tables = |kind| sections.iter().filter(move |section| section.sh_type(endian) == kind);
+    if tables(SHT_DYNSYM).count() != 1 || tables(SHT_SYMTAB).count() > 1 {
         return Err(odd("symbols"));
+    }
+    for section in tables(SHT_DYNSYM).chain(tables(SHT_SYMTAB)) {
+        let (from, size) = (section.sh_offset(endian), section.sh_size(endian));
+        let end = from.checked_add(size).filter(|end| *end <= file.len() as u64).ok_or(odd("symbols"))?;
+        symbols(&mut image, from..end, by);
     }
     for (number, section) in sections.iter().enumerate() {
         if section.sh_flags(endian).0 & SHF_ALLOC.0 != 0 {
@@ -219,7 +186,7 @@ struct Dynamic {
 }
 
 impl Dynamic {
-    fn read(image: &Image, address: u64, size: u64) -> Result<Self, PrelinkError> {
+    fn read(image: &Image, address: u64, size: u64) -> Result<Self, RepackError> {
         let from = image.place(address, size, "dynamic section")?;
         let places = (0..size / DYN).map(|number| from + (number * DYN) as usize);
         let read = places.map(|place| (image.word(place) as i64, (place + 8, image.word(place + 8))));
@@ -243,7 +210,7 @@ impl Dynamic {
         (address, size): (DynamicTag, DynamicTag),
         entry: u64,
         what: &'static str,
-    ) -> Result<Vec<usize>, PrelinkError> {
+    ) -> Result<Vec<usize>, RepackError> {
         let (Some(address), Some(size)) = (self.value(address), self.value(size)) else { return Ok(Vec::new()) };
         let from = image.place(address, size, what)?;
         Ok((0..size / entry).map(|number| from + (number * entry) as usize).collect())
@@ -285,41 +252,41 @@ impl Done {
 }
 
 /// Packed relocations (RELR of the generic ABI): an address, and bitmaps of the words behind it.
-fn relr(image: &mut Image, entries: &Dynamic, by: u64, done: &mut Done) -> Result<(), PrelinkError> {
+fn relr(image: &mut Image, entries: &Dynamic, by: u64, done: &mut Done) -> Result<(), RepackError> {
     const WHAT: &str = "packed relocations";
     let table = entries.table(image, (DT_RELR, DT_RELRSZ), 8, WHAT)?;
     let mut next = 0u64;
+    let mut at = |image: &mut Image, address: u64| {
+        let target = image.place(address, 8, WHAT)?;
+        image.add(target, by);
+        done.at(address);
+        Ok::<(), RepackError>(())
+    };
     for place in table {
         let entry = image.word(place);
-        let (from, words) = if entry & 1 == 0 { (entry, 1) } else { (next, entry) };
         if entry & 1 == 0 {
-            let target = image.place(from, 8, WHAT)?;
-            image.add(target, by);
-            done.at(from);
-            next = from.wrapping_add(8);
+            at(image, entry)?;
+            next = entry.wrapping_add(8);
             continue;
         }
-        for bit in (0..BITMAP).filter(|bit| words >> (bit + 1) & 1 == 1) {
-            let address = from.wrapping_add(bit * 8);
-            let target = image.place(address, 8, WHAT)?;
-            image.add(target, by);
-            done.at(address);
+        for bit in (0..BITMAP).filter(|bit| entry >> (bit + 1) & 1 == 1) {
+            at(image, next.wrapping_add(bit * 8))?;
         }
-        next = from.wrapping_add(BITMAP * 8);
+        next = next.wrapping_add(BITMAP * 8);
     }
     entries.set(image, DT_RELRSZ, 0);
     Ok(())
 }
 
 /// The others: those of no symbol are done, and what is left of the table comes first in it.
-fn rela(image: &mut Image, entries: &Dynamic, by: u64, done: &mut Done) -> Result<(), PrelinkError> {
+fn rela(image: &mut Image, entries: &Dynamic, by: u64, done: &mut Done) -> Result<(), RepackError> {
     const WHAT: &str = "relocations";
     let table = entries.table(image, (DT_RELA, DT_RELASZ), RELA, WHAT)?;
     let slots = entries.table(image, (DT_JMPREL, DT_PLTRELSZ), RELA, WHAT)?;
     let is_within =
         |place: &usize| table.first().zip(table.last()).is_some_and(|(from, to)| (from..=to).contains(&place));
     if slots.iter().any(is_within) {
-        return Err(PrelinkError::Odd { what: "one table in another" });
+        return Err(RepackError::Odd { what: "one table in another" });
     }
     let mut left: Vec<[u64; 3]> = Vec::new();
     for place in &table {
@@ -349,7 +316,7 @@ fn moved_addend(kind: u32, addend: u64, by: u64) -> u64 {
 
 /// Calls of other files: until the first call a slot holds the address of what looks the function up, to which the run-time linker
 /// adds where the program is.
-fn slots(image: &mut Image, entries: &Dynamic, by: u64) -> Result<(), PrelinkError> {
+fn slots(image: &mut Image, entries: &Dynamic, by: u64) -> Result<(), RepackError> {
     const WHAT: &str = "table of calls";
     for place in entries.table(image, (DT_JMPREL, DT_PLTRELSZ), RELA, WHAT)? {
         let [offset, info, addend] = [0, 8, 16].map(|at| image.word(place + at));
@@ -387,7 +354,7 @@ mod tests {
         let made = prelink(&file).unwrap();
         assert_eq!((made.bytes.len(), made.moved_by % PAGE_SIZE), (file.len(), 0));
         assert!(made.relocations > 100 && (2..1_000).contains(&made.pages), "{} {}", made.relocations, made.pages);
-        assert!(matches!(prelink(&made.bytes), Err(PrelinkError::NotPie)));
+        assert!(matches!(prelink(&made.bytes), Err(RepackError::NotPie)));
     }
 
     #[test]
@@ -399,15 +366,15 @@ mod tests {
         other[18] = 183;
         assert_eq!(why(&other), "not a file for x86-64");
         assert!(
-            why(&file[..file.len() / 2]).ends_with("cannot be read")
-                || why(&file[..file.len() / 2]).starts_with("not a")
+            why(&file[..file.len() / 2]).starts_with("not a readable ELF file"),
+            "{}",
+            why(&file[..file.len() / 2])
         );
         // Each byte of the headers and of the dynamic section as something else: an error or a file, and no panic.
-        let header = FileHeader64::<Endianness>::parse(&*file).unwrap();
-        let headers = header.program_headers(Endianness::Little, &*file).unwrap();
-        let dynamic = headers.iter().find(|one| one.p_type(Endianness::Little) == PT_DYNAMIC).unwrap();
-        let from = dynamic.p_offset(Endianness::Little) as usize;
-        for place in (0..1024).chain(from..from + dynamic.p_filesz(Endianness::Little) as usize) {
+        let (_, endian, headers) = parsed(&file).unwrap();
+        let dynamic = headers.iter().find(|one| one.p_type(endian) == PT_DYNAMIC).unwrap();
+        let from = dynamic.p_offset(endian) as usize;
+        for place in (0..1024).chain(from..from + dynamic.p_filesz(endian) as usize) {
             for value in [0, 0x7f, 0xff] {
                 let mut broken = file.clone();
                 broken[place] = value;
