@@ -4,7 +4,7 @@ use super::collected::Collected;
 use super::disposition::Dispositions;
 use super::memory::{Memory, Stop};
 use super::program::Programs;
-use super::ptrace::{self, Change, EVENT_STOP, SYSTEM_CALL};
+use super::ptrace::{self, Change, Changes, EVENT_STOP, SYSTEM_CALL};
 use super::reader::Reader;
 use super::rights::Rights;
 use super::{TraceError, Traced, Wanted, ended, release, x86_64};
@@ -73,13 +73,13 @@ impl Watch {
 
     /// Follows the command to its end, or until `stop`.
     pub fn run(mut self, stop: &AtomicBool) -> Result<Traced, TraceError> {
-        let mut stopped = false;
+        let (mut stopped, mut changes) = (false, Changes::default());
         while self.tasks.contains_key(&self.target) {
             if stop.load(Ordering::Relaxed) {
                 stopped = true;
                 break;
             }
-            match ptrace::wait() {
+            match changes.next() {
                 Ok((tid, change)) => self.changed(tid, change)?,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.raw_os_error() == Some(libc::ECHILD) => break,

@@ -11,6 +11,7 @@ mod registers;
 
 pub use registers::{call_to_set_action, go_on_at, go_on_to_set, mapped_code, sets_action, stopped_at};
 
+use memchr::memmem;
 use std::ops::Range;
 
 /// Name of the machine in a trace.
@@ -87,11 +88,7 @@ const LOADING: u64 = 5;
 
 /// Where code sets actions of signals: offsets of its breakpoints.
 pub fn setting_places(code: &[u8]) -> Vec<u64> {
-    // By the rarest of its bytes first: libraries have a hundred MB of code.
-    let (rare, rest) = (SETS_ACTION[1], &SETS_ACTION[2..]);
-    let at_rare = code.iter().enumerate().skip(1).filter(|(_, byte)| **byte == rare);
-    let places = at_rare.filter(|(at, _)| code[at - 1] == SETTING_BYTE && code[at + 1..].starts_with(rest));
-    places.map(|(at, _)| at as u64 - 1).collect()
+    memmem::find_iter(code, &SETS_ACTION).map(|at| at as u64).collect()
 }
 
 /// The system call instruction behind such a breakpoint.
