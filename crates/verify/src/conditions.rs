@@ -92,7 +92,7 @@ impl Conditions {
         match self {
             Self::Warm => {}
             Self::Lab(lab) => {
-                let launched = cold(lab, launcher, spec, hooks, None).map_err(lab_failure)?;
+                let launched = cold(lab, launcher, spec, hooks, None, false).map_err(lab_failure)?;
                 let device = Some(launched.io.bytes);
                 return Ok(Conditioned { outcome: launched.outcome, device, not_as_meant: launched.not_as_meant });
             }

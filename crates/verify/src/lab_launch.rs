@@ -1,6 +1,6 @@
 //! One launch in a lab: cold and proved cold, or warm and proved warm.
 
-use slowpath_lab::{Coldness, DeviceIo, Lab, LabError};
+use slowpath_lab::{Coldness, DeviceIo, KeptMounted, Lab, LabError};
 use slowpath_launch::{BoxError, EndPolicy, Hooks, LaunchError, LaunchOutcome, LaunchSpec, Launcher};
 use slowpath_tables::Bytes;
 use std::os::fd::BorrowedFd;
@@ -26,6 +26,8 @@ pub struct LaunchInLab {
     pub io: DeviceIo,
     /// Why it does not count as what it was to be; `None` when it does.
     pub not_as_meant: Option<String>,
+    /// What keeps the files that it read in memory, for a warm launch that follows. The next cold one waits until it is dropped.
+    pub kept: Option<KeptMounted>,
 }
 
 /// Passes on to the caller's hooks, and does what a lab needs around a launch: asks for its proof of coldness after the mounts and
@@ -34,6 +36,8 @@ struct InLab<'a> {
     lab: &'a Lab,
     inner: &'a mut dyn Hooks,
     proves_cold: bool,
+    keeps: bool,
+    kept: Option<KeptMounted>,
     against: Option<String>,
     ends_when_ready: bool,
     timeout: Option<Duration>,
@@ -46,6 +50,8 @@ impl<'a> InLab<'a> {
             lab,
             inner,
             proves_cold,
+            keeps: false,
+            kept: None,
             against: None,
             ends_when_ready: spec.end == EndPolicy::KillTree,
             timeout: spec.timeout,
@@ -71,6 +77,10 @@ impl Hooks for InLab<'_> {
             && let Coldness::Lukewarm { reason, pages } = self.lab.verify_cold()?
         {
             self.against = Some(format!("lukewarm: {reason} ({} pages)", pages.0));
+        }
+        if self.keeps {
+            // The file system is mounted by now: its superblock gets one more mount, and nothing is read.
+            self.kept = Some(self.lab.keep_mounted()?);
         }
         self.released = Some(Instant::now());
         Ok(())
@@ -117,7 +127,7 @@ fn in_lab(lab: &Lab, mut spec: LaunchSpec) -> LaunchSpec {
 }
 
 /// A cold launch. `needed` is what a launch is known to need at least, once it is known: a launch that read less was
-/// not cold.
+/// not cold. `keep`: what it reads stays in memory, until what keeps it is dropped.
 ///
 /// # Errors
 /// The lab or the launch failed; a launch that was not cold is no error.
@@ -127,12 +137,14 @@ pub fn cold(
     spec: LaunchSpec,
     hooks: &mut dyn Hooks,
     needed: Option<Bytes>,
+    keep: bool,
 ) -> Result<LaunchInLab, LabLaunchError> {
     lab.prepare_cold()?;
     let before = lab.io()?;
-    let mut hooks = InLab::new(lab, &spec, true, hooks);
+    let mut hooks = InLab { keeps: keep, ..InLab::new(lab, &spec, true, hooks) };
     let outcome = launcher.launch(&in_lab(lab, spec), &mut hooks)?;
-    let mut not_as_meant = hooks.against.or_else(|| lab.against_left_out(&outcome.left_out));
+    let InLab { against, kept, .. } = hooks;
+    let mut not_as_meant = against.or_else(|| lab.against_left_out(&outcome.left_out));
     let io = lab.io()? - before;
     if not_as_meant.is_none()
         && outcome.ready_at.is_some()
@@ -141,11 +153,12 @@ pub fn cold(
     {
         not_as_meant = Some(format!("lukewarm: {reason}"));
     }
-    Ok(LaunchInLab { outcome, io, not_as_meant })
+    Ok(LaunchInLab { outcome, io, not_as_meant, kept })
 }
 
 /// A warm launch: the same launch again and again on the same mounted file system, until one reads nothing more from
-/// the device; that one counts. What is selected is what was read, never how long it took.
+/// the device; that one counts. What is selected is what was read, never how long it took. Where a launch before it has `kept` what it
+/// read, the first one may be it.
 ///
 /// # Errors
 /// The lab or the launch failed.
@@ -154,10 +167,17 @@ pub fn warm<Guard, E: From<LabLaunchError>>(
     launcher: &mut dyn Launcher,
     mut spec: impl FnMut() -> Result<(LaunchSpec, Guard), E>,
     hooks: &mut dyn Hooks,
+    kept: Option<KeptMounted>,
 ) -> Result<LaunchInLab, E> {
-    lab.prepare_cold().map_err(LabLaunchError::from)?;
-    let _kept = lab.keep_mounted().map_err(LabLaunchError::from)?;
-    let mut launches = 0;
+    let mut launches = usize::from(kept.is_some());
+    let most = launches + WARM_LAUNCHES;
+    let kept = match kept {
+        Some(kept) => kept,
+        None => {
+            lab.prepare_cold().map_err(LabLaunchError::from)?;
+            lab.keep_mounted().map_err(LabLaunchError::from)?
+        }
+    };
     loop {
         let before = lab.io().map_err(LabLaunchError::from)?;
         let (spec, _guard) = spec()?;
@@ -166,10 +186,10 @@ pub fn warm<Guard, E: From<LabLaunchError>>(
         let io = lab.io().map_err(LabLaunchError::from)? - before;
         launches += 1;
         let is_warm = launches > 1 && io.bytes <= WARM_ALLOWANCE;
-        if is_warm || launches == WARM_LAUNCHES || outcome.ready_at.is_none() {
+        if is_warm || launches == most || outcome.ready_at.is_none() {
             let not_as_meant = (!is_warm)
                 .then(|| format!("not warm: launch {launches} still read {} bytes from the device", io.bytes.0));
-            return Ok(LaunchInLab { outcome, io, not_as_meant });
+            return Ok(LaunchInLab { outcome, io, not_as_meant, kept: Some(kept) });
         }
     }
 }

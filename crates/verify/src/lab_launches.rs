@@ -87,8 +87,8 @@ pub fn run(target: &Target, settings: Settings, runs: u32, progress: &dyn Progre
         }
         progress.count("cold launches", number, runs as usize);
         let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
-        let launched =
-            cold(&lab, &mut launcher(), spec, &mut interrupt::Interruptible, None).map_err(failed(Kind::Machine))?;
+        let launched = cold(&lab, &mut launcher(), spec, &mut interrupt::Interruptible, None, false)
+            .map_err(failed(Kind::Machine))?;
         if let Some(failure) = not_ready(&launched.outcome) {
             return Err(failure);
         }

@@ -433,10 +433,17 @@ fn a_cold_diagnosis_publishes_its_plan_and_a_wrapper_replays_it() {
     let place = place();
     let (data, out, wrapper) = (place.path().join("data"), place.path().join("out"), place.path().join("run"));
     fs::write(&data, vec![7u8; 2 << 20]).unwrap();
-    let command = ["diagnose", "--cold", "--arms", "quick", "--blocks", "1", "--json", "-o"];
+    let command = ["diagnose", "--cold", "--arms", "quick", "--blocks", "3", "--json", "-o"];
     let told = run(slowpath(command).arg(&out).arg("--").arg("/bin/cat").arg(&data));
     told.succeeds();
-    let plan = &told.json()["fixes"][0];
+    let diagnosis = told.json();
+    // A warm launch has what the one before it read; a cold one never has.
+    for arm in diagnosis["launch"]["arms"].as_array().unwrap() {
+        let read = arm["bytes_read"]["low"].as_f64().or(arm["bytes_read"]["value"].as_f64()).unwrap();
+        assert_eq!(read < 262_145.0, arm["name"] == "warm", "{arm}");
+        assert_eq!(arm["discarded"], 0, "{arm}");
+    }
+    let plan = &diagnosis["fixes"][0];
     assert_eq!((&plan["name"], &plan["treatment"]["kind"]), (&"preload_plan".into(), &"preload_plan".into()));
     assert!(out.join(plan["treatment"]["file"].as_str().unwrap()).is_file());
     let apply = |more: &[&str]| {

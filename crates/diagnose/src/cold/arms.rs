@@ -6,7 +6,7 @@ use slowpath_analysis::merge::merge;
 use slowpath_fix::preload_plan::build::build;
 use slowpath_fix::preload_plan::{Order, PlanOptions, PlannedFile, PlannedRange, PreloadPlan, Provenance};
 use slowpath_fix::{FixPlan, readahead_size};
-use slowpath_lab::{Lab, Settings};
+use slowpath_lab::{KeptMounted, Lab, Settings};
 use slowpath_launch::{EndPolicy, LaunchSpec, StdioPolicy};
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::recorded_launch::now_rfc3339;
@@ -233,42 +233,57 @@ pub fn with_plan(mut spec: LaunchSpec, plan: &Path, report: Option<&Path>) -> La
 
 /// Makes single launches.
 pub struct Launches<'a> {
-    /// The target.
-    pub target: &'a Target,
-    /// The lab.
-    pub lab: &'a mut Lab,
+    target: &'a Target,
+    lab: &'a mut Lab,
     /// What a cold launch reads at least.
-    pub needed: Bytes,
+    needed: Bytes,
     /// The conditions asked for.
-    pub settings: Settings,
+    settings: Settings,
+    /// What the launch before has left in memory, for a warm one.
+    kept: Option<KeptMounted>,
 }
 
-impl Launches<'_> {
+impl<'a> Launches<'a> {
+    /// Launches of a target. `needed`: what a cold one reads at least; `settings`: the conditions asked for.
+    pub fn new(target: &'a Target, lab: &'a mut Lab, needed: Bytes, settings: Settings) -> Self {
+        Self { target, lab, needed, settings, kept: None }
+    }
+
     /// One launch of an arm.
     pub fn one(&mut self, treated: &Treated) -> Result<Sample, Failure> {
         let target = self.target;
         let next = || target.spec(EndPolicy::KillTree, StdioPolicy::Capture);
         let mut hooks = interrupt::Interruptible;
-        if treated.treatment == Treatment::Warm {
-            let launched = warm(self.lab, &mut launcher(), || next().map_err(InLab), &mut hooks);
-            return sample(launched.map_err(|InLab(failure)| failure)?);
-        }
-        let (spec, _fresh) = next()?;
-        let launched = match &treated.treatment {
-            Treatment::Plan(plan) => {
-                let spec = with_plan(spec, plan, None);
-                cold(self.lab, &mut launcher(), spec, &mut hooks, Some(self.needed))
+        let kept = self.kept.take();
+        let mut launched = match &treated.treatment {
+            Treatment::Warm => {
+                let launched = warm(self.lab, &mut launcher(), || next().map_err(InLab), &mut hooks, kept);
+                launched.map_err(|InLab(failure)| failure)?
             }
-            Treatment::Readahead(kib) => {
-                let changed = Settings { read_ahead_kb: *kib, ..self.settings };
-                self.lab.set_settings(changed).map_err(failed(Kind::Machine))?;
-                let launched = cold(self.lab, &mut launcher(), spec, &mut hooks, Some(self.needed));
-                self.lab.set_settings(self.settings).map_err(failed(Kind::Machine))?;
-                launched
+            treatment => {
+                drop(kept);
+                let (mut spec, _fresh) = next()?;
+                if let Treatment::Plan(plan) = treatment {
+                    spec = with_plan(spec, plan, None);
+                }
+                let readahead = match treatment {
+                    Treatment::Readahead(kib) => Some(Settings { read_ahead_kb: *kib, ..self.settings }),
+                    _ => None,
+                };
+                if let Some(changed) = readahead {
+                    self.lab.set_settings(changed).map_err(failed(Kind::Machine))?;
+                }
+                // With another readahead nothing is kept: it would hold for the warm launch too.
+                let keep = readahead.is_none();
+                let launched = cold(self.lab, &mut launcher(), spec, &mut hooks, Some(self.needed), keep);
+                if readahead.is_some() {
+                    self.lab.set_settings(self.settings).map_err(failed(Kind::Machine))?;
+                }
+                launched.map_err(lab_failure)?
             }
-            Treatment::Cold | Treatment::Warm => cold(self.lab, &mut launcher(), spec, &mut hooks, Some(self.needed)),
         };
-        sample(launched.map_err(lab_failure)?)
+        self.kept = launched.kept.take();
+        sample(launched)
     }
 }
 

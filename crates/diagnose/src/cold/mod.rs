@@ -63,14 +63,14 @@ impl Looked {
     pub fn tried(&mut self, case: &Case<'_>, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
         let set = arms::choose(case.set, self.settings, &self.plans);
         let arms: Vec<Arm> = set.iter().map(|treated| treated.arm.clone()).collect();
-        let block = self.pilot.pace * arms.len() as u32;
+        let block = self.pilot.pace.block(arms.len());
         let planned = match blocks::planned(case, arms.iter(), limit, block, Duration::ZERO) {
             Ok(planned) => planned,
             Err(Too { long }) => return self.untried(case, &long),
         };
         let blocks = Blocks::new(case, arms.clone(), planned, JUDGED_BY, limit);
         let (needed, settings) = (self.trained.needed, self.settings);
-        let mut launches = arms::Launches { target: case.target, lab: &mut self.lab, needed, settings };
+        let mut launches = arms::Launches::new(case.target, &mut self.lab, needed, settings);
         let compared = compare_until(
             arms,
             planned,

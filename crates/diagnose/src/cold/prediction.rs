@@ -39,8 +39,22 @@ pub struct Pilot {
     costs: PrefetchCosts,
     /// The launches, as a comparison without a treated arm.
     pub launches: Comparison,
-    /// How long a launch took with all that is around it.
-    pub pace: Duration,
+    /// How long launches take.
+    pub pace: Pace,
+}
+
+/// How long a launch takes with all that is around it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pace {
+    cold: Duration,
+    warm: Duration,
+}
+
+impl Pace {
+    /// A block of so many arms, one of which is warm. With a plan a launch takes as long as without one, at most.
+    pub fn block(self, arms: usize) -> Duration {
+        self.warm + self.cold * arms.saturating_sub(1) as u32
+    }
 }
 
 /// Median and extremes of a few launches, ms.
@@ -87,15 +101,18 @@ pub fn pilot(
     progress: &dyn Progress,
 ) -> Result<Pilot, Failure> {
     let settings = lab.settings();
-    let mut launches = Launches { target, lab: &mut *lab, needed, settings };
+    let mut launches = Launches::new(target, &mut *lab, needed, settings);
     let arms = untreated();
-    let began = Instant::now();
+    let mut took = [Duration::ZERO; 2];
     let mut results = [ArmResult::default(), ArmResult::default()];
     for number in 0..PILOTS {
         for (index, treated) in arms.iter().enumerate() {
             progress.count("pilot launches", number * 2 + index, PILOTS * 2);
             results[index].launches.push(None);
-            match launches.one(treated)? {
+            let began = Instant::now();
+            let launched = launches.one(treated)?;
+            took[index] += began.elapsed();
+            match launched {
                 Sample::Measured(measured) => results[index].launches[number] = Some(measured),
                 Sample::Failed(reason) => return Err(Failure::new(Kind::Target, reason)),
                 Sample::Stopped => return Err(Failure::new(Kind::Interrupted, "interrupted")),
@@ -103,7 +120,10 @@ pub fn pilot(
             }
         }
     }
-    let pace = began.elapsed() / (PILOTS * 2) as u32;
+    // What the last launch has left in memory goes with it.
+    drop(launches);
+    let [cold, warm] = took.map(|took| took / PILOTS as u32);
+    let pace = Pace { cold, warm };
     let times = [results[0].values(Metric::Wall), results[1].values(Metric::Wall)];
     if times.iter().any(Vec::is_empty) {
         return Err(Failure::new(Kind::Machine, "no pilot launch was as cold, or as warm, as it was to be"));
@@ -128,7 +148,7 @@ fn prefetch_costs(target: &Target, lab: &Lab, plan: &PlanFile) -> Result<Prefetc
     spec.wrapper = vec!["/proc/self/exe".into(), "preload".into()];
     spec.argv = vec!["replay".into(), "--json".into(), plan.path.clone().into()];
     spec.ready = ReadyWhen::Exit;
-    let launched = cold(lab, &mut launcher(), spec, &mut interrupt::Interruptible, None).map_err(lab_failure)?;
+    let launched = cold(lab, &mut launcher(), spec, &mut interrupt::Interruptible, None, false).map_err(lab_failure)?;
     let total_ms = launched.outcome.require_ready().map_err(failed(Kind::Machine))? as f64 / 1e6;
     let said = launched.outcome.stdout_tail.unwrap_or_default();
     let replayed: ReplayReport = serde_json::from_str(&said).map_err(failed(Kind::Machine))?;

@@ -135,7 +135,7 @@ fn recorded_cold(target: &Target, lab: &Lab, options: Options, discarded: &mut u
         let options = Options { lab: lab_device, ..options };
         let mut hooks = RecorderHooks::load(options, &target.identity)?;
         let (spec, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
-        let launched = cold(lab, &mut launcher(), spec, &mut hooks, None).map_err(lab_session::lab_failure)?;
+        let launched = cold(lab, &mut launcher(), spec, &mut hooks, None, false).map_err(lab_session::lab_failure)?;
         let (raw, _) = hooks.finish()?;
         if let Some(failure) = not_ready(&launched.outcome) {
             return Err(failure);
