@@ -10,6 +10,7 @@ use crate::files::{FileId, Files};
 use crate::insertions::{self, Insertion};
 use crate::loader_work::{self, Start};
 use crate::processes::Processes;
+use crate::round_trips::{Pair, round_trips};
 use slowpath_recording::{Probe, ProbeState, Tables};
 use slowpath_tables::{Nanos, ProcessKey};
 use std::borrow::Cow;
@@ -59,6 +60,7 @@ pub struct LaunchFacts<'a> {
     pub ended: Nanos,
     completeness: OnceLock<Completeness>,
     loader_work: OnceLock<Vec<Start>>,
+    round_trips: OnceLock<Vec<Pair>>,
 }
 
 impl<'a> LaunchFacts<'a> {
@@ -81,7 +83,6 @@ impl<'a> LaunchFacts<'a> {
         let released = launch.map_or(first, |launch| launch.released);
         let ready = launch.and_then(|launch| launch.ready).filter(|&ready| ready >= released);
         let ended = tables.manifest.ended.unwrap_or(last).max(released);
-        let (completeness, loader_work) = (OnceLock::new(), OnceLock::new());
         Self {
             files,
             processes,
@@ -91,8 +92,9 @@ impl<'a> LaunchFacts<'a> {
             released,
             ready,
             ended,
-            completeness,
-            loader_work,
+            completeness: OnceLock::new(),
+            loader_work: OnceLock::new(),
+            round_trips: OnceLock::new(),
             tables,
         }
     }
@@ -105,6 +107,11 @@ impl<'a> LaunchFacts<'a> {
     /// What run-time linkers did before main, told when it is first asked for.
     pub(crate) fn loader_work(&self) -> &[Start] {
         self.loader_work.get_or_init(|| loader_work::starts(self))
+    }
+
+    /// Who waited for whose replies, found when it is first asked for.
+    pub(crate) fn round_trips(&self) -> &[Pair] {
+        self.round_trips.get_or_init(|| round_trips(&self.tables))
     }
 
     /// End of the time that counts: ready, or the end of the recording where there was no ready event.

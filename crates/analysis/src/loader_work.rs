@@ -137,8 +137,8 @@ fn windows(facts: &LaunchFacts<'_>) -> IntegerMap<ProcessKey, Vec<Window>> {
 }
 
 /// Files that the kernel mapped for each process when it executed programs: these and their run-time linkers.
-fn linkers(facts: &LaunchFacts<'_>) -> HashMap<ProcessKey, BTreeSet<FileId>> {
-    let mut linkers: HashMap<ProcessKey, BTreeSet<FileId>> = HashMap::new();
+fn linkers(facts: &LaunchFacts<'_>) -> IntegerMap<ProcessKey, BTreeSet<FileId>> {
+    let mut linkers: IntegerMap<ProcessKey, BTreeSet<FileId>> = IntegerMap::default();
     for row in facts.tables.mappings.iter().filter(|row| row.op == MappingOp::Exec) {
         if let (Some(dev), Some(ino)) = (row.dev, row.ino)
             && let Some(file) = facts.files.find(FileKey { dev, ino })
@@ -152,7 +152,7 @@ fn linkers(facts: &LaunchFacts<'_>) -> HashMap<ProcessKey, BTreeSet<FileId>> {
 /// Puts the faults of first threads into the windows. Those before the fault that ends a window are all of its steps.
 fn collect(
     facts: &LaunchFacts<'_>,
-    linkers: &HashMap<ProcessKey, BTreeSet<FileId>>,
+    linkers: &IntegerMap<ProcessKey, BTreeSet<FileId>>,
     windows: &mut IntegerMap<ProcessKey, Vec<Window>>,
 ) {
     let tables = &facts.tables;
@@ -185,17 +185,18 @@ fn collect(
 /// Rows by process that starts need, in the order of time.
 struct Rows {
     /// Time, the file where one was opened, and the path.
-    opens: HashMap<ProcessKey, Vec<(Nanos, Option<FileId>, usize)>>,
+    opens: IntegerMap<ProcessKey, Vec<(Nanos, Option<FileId>, usize)>>,
     /// Time, file and length.
-    mappings: HashMap<ProcessKey, Vec<(Nanos, FileId, u64)>>,
+    mappings: IntegerMap<ProcessKey, Vec<(Nanos, FileId, u64)>>,
     /// Begin and end of the intervals in which the first thread did not run.
-    off_cpu: HashMap<ProcessKey, Vec<(Nanos, Nanos)>>,
+    off_cpu: IntegerMap<ProcessKey, Vec<(Nanos, Nanos)>>,
 }
 
 impl Rows {
     fn new(facts: &LaunchFacts<'_>) -> Self {
         let tables = &facts.tables;
-        let mut rows = Self { opens: HashMap::new(), mappings: HashMap::new(), off_cpu: HashMap::new() };
+        let mut rows =
+            Self { opens: IntegerMap::default(), mappings: IntegerMap::default(), off_cpu: IntegerMap::default() };
         for (number, open) in tables.opens.iter().enumerate().filter(|(_, open)| open.tid == open.pid) {
             let key = open.dev.zip(open.ino).map(|(dev, ino)| FileKey { dev, ino });
             let file = key.and_then(|key| facts.files.find(key));
@@ -352,16 +353,16 @@ impl Timed<'_> {
     fn loaded(&self, last: usize, mapped: &BTreeMap<FileId, u64>, is_library: impl Fn(FileId) -> bool) -> Vec<Loaded> {
         let base = |number: usize| {
             let path = self.facts.tables.opens[number].path.as_str();
-            path.rsplit_once('/').map_or(path, |(_, base)| base).to_owned()
+            path.rsplit_once('/').map_or(path, |(_, base)| base)
         };
-        let mut failed: HashMap<String, u64> = HashMap::new();
+        let mut failed: HashMap<&str, u64> = HashMap::new();
         let mut loaded: Vec<Loaded> = Vec::new();
         // Behind the last library its mappings follow, which are no events: up to the next one it is still being loaded.
         for (number, (_, event)) in self.events.iter().enumerate().take(last + 1) {
             let time = self.time(number);
             match event {
                 Event::Open(row, Some(file)) if is_library(*file) => {
-                    let lookups = 1 + failed.remove(&base(*row)).unwrap_or_default();
+                    let lookups = 1 + failed.remove(base(*row)).unwrap_or_default();
                     let mapped = mapped.get(file).copied().unwrap_or_default();
                     loaded.push(Loaded { file: *file, lookups, mapped, faults: 0, time });
                 }

@@ -83,11 +83,10 @@ pub(crate) fn in_order(tables: &Tables, mut take: impl FnMut(Event)) {
             take(Event::Step(ts, step));
         }
     };
-    let faults = by_time((0..tables.faults.len()).collect(), |fault| tables.faults[fault].ts);
     let tells = |sample: &usize| tables.cpu_samples[*sample].first_argument.is_some();
-    let samples = (0..tables.cpu_samples.len()).filter(tells).collect();
-    let mut samples = by_time(samples, |sample| tables.cpu_samples[sample].ts).into_iter().peekable();
-    for number in faults {
+    let samples = by_time(&tables.cpu_samples, |sample| sample.ts).filter(tells);
+    let mut samples = samples.collect::<Vec<_>>().into_iter().peekable();
+    for number in by_time(&tables.faults, |fault| fault.ts) {
         let ts = tables.faults[number].ts;
         while let Some(sample) = samples.next_if(|sample| tables.cpu_samples[*sample].ts < ts) {
             up_to(tables.cpu_samples[sample].ts, &mut take);
@@ -103,11 +102,13 @@ pub(crate) fn in_order(tables: &Tables, mut take: impl FnMut(Event)) {
     up_to(Nanos(u64::MAX), &mut take);
 }
 
-fn by_time(mut rows: Vec<usize>, ts: impl Fn(usize) -> Nanos) -> Vec<usize> {
-    if !rows.is_sorted_by_key(|row| ts(*row)) {
-        rows.sort_by_key(|row| ts(*row));
-    }
-    rows
+/// Numbers of rows in the order of their times; those of the same time keep theirs. Recordings are sorted, and of sorted rows no list is
+/// made: there are millions, and several that follow them.
+fn by_time<T>(rows: &[T], ts: impl Fn(&T) -> Nanos) -> impl Iterator<Item = usize> {
+    let is_sorted = rows.is_sorted_by_key(&ts);
+    let mut sorted: Vec<usize> = if is_sorted { Vec::new() } else { (0..rows.len()).collect() };
+    sorted.sort_by_key(|row| ts(&rows[*row]));
+    (0..if is_sorted { rows.len() } else { 0 }).chain(sorted)
 }
 
 fn steps(tables: &Tables) -> Vec<(Nanos, Step)> {

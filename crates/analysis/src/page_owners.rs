@@ -31,8 +31,10 @@ impl PageOwners {
 
     /// Takes a page from its owner; whose it was.
     pub fn take(&mut self, address: u64) -> Option<u32> {
-        let is_any = self.groups.contains_key(&(address / GROUP)) || self.ranges.part_at(address).is_some();
-        if is_any { self.place(address).take() } else { None }
+        if let Some(group) = self.groups.get_mut(&(address / GROUP)) {
+            return group[(address % GROUP / PAGE_SIZE) as usize].take();
+        }
+        self.ranges.part_at(address).and_then(|_| self.place(address).take())
     }
 
     /// The page's place in its group.

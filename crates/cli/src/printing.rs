@@ -35,11 +35,11 @@ macro_rules! print {
 
 use crate::failure::{self, Failure, Kind};
 use serde::Serialize;
+use slowpath_report::printed_result::{write, write_json};
 use slowpath_report::terminal::Style;
 pub use slowpath_report::terminal::{escape_terminal, screen_of as screen};
-use slowpath_tables::escape_json;
 use std::backtrace::{Backtrace, BacktraceStatus};
-use std::io::IsTerminal;
+use std::io::{self, ErrorKind, IsTerminal};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook};
 use std::process::ExitCode;
 
@@ -63,10 +63,7 @@ pub fn guarded(work: impl FnOnce() -> ExitCode) -> ExitCode {
         let text = payload.downcast_ref::<String>().cloned().unwrap_or_default();
         match text.strip_prefix(UNPRINTED) {
             Some(problem) if problem.contains("(os error 32)") => ExitCode::SUCCESS,
-            Some(problem) => failure::report(
-                &Failure::new(Kind::Usage, format!("standard output cannot be written: {problem}")),
-                false,
-            ),
+            Some(problem) => failure::report(&unprinted(problem), false),
             None => resume_unwind(payload),
         }
     })
@@ -74,7 +71,7 @@ pub fn guarded(work: impl FnOnce() -> ExitCode) -> ExitCode {
 
 /// Help, a version, or what is wrong with the command line, whose words may be names of files.
 pub fn command_line(told: &clap::Error) -> ExitCode {
-    let is_shown = if told.use_stderr() { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
+    let is_shown = if told.use_stderr() { io::stderr().is_terminal() } else { io::stdout().is_terminal() };
     let text = told.render();
     let text = if is_shown { text.ansi().to_string() } else { text.to_string() };
     if told.use_stderr() {
@@ -87,15 +84,36 @@ pub fn command_line(told: &clap::Error) -> ExitCode {
 
 /// A result: the one JSON object of a command, or its screen.
 pub fn show<T: Serialize>(is_json: bool, value: &T, text: impl FnOnce(&T, &Style) -> String) {
-    if is_json {
-        json(value);
-    } else {
-        print!("{}", text(value, &Style::detect(std::io::stdout().is_terminal())));
+    must_print(write(io::stdout().lock(), is_json, value, text));
+}
+
+/// The same in the worker that has the result. It may be larger than what a worker may send (`slowpath_process::worker`).
+///
+/// # Errors
+/// Standard output cannot be written. A reader that goes away has what it wanted, as everywhere.
+pub fn show_in_worker<T: Serialize>(
+    is_json: bool,
+    value: &T,
+    text: impl FnOnce(&T, &Style) -> String,
+) -> Result<(), Failure> {
+    match write(io::stdout().lock(), is_json, value, text) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unprinted(&error.to_string())),
+        _ => Ok(()),
     }
 }
 
 /// The one JSON object of a command.
 pub fn json(value: &impl Serialize) {
-    // The types that are printed have text for keys and finite numbers, which is all that could fail.
-    ::std::println!("{}", escape_json(&serde_json::to_string_pretty(value).unwrap_or_default()));
+    must_print(write_json(io::stdout().lock(), value));
+}
+
+/// Ends a command that could not print, as `println!` does.
+fn must_print(written: io::Result<()>) {
+    if let Err(error) = written {
+        panic!("{UNPRINTED}{error}");
+    }
+}
+
+fn unprinted(problem: &str) -> Failure {
+    Failure::new(Kind::Usage, format!("standard output cannot be written: {problem}"))
 }

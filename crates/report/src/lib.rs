@@ -25,6 +25,7 @@ pub mod markdown;
 mod page;
 pub mod perfetto;
 pub mod pprof;
+pub mod printed_result;
 pub mod progress;
 mod recorded;
 mod recording_comparison;

@@ -23,7 +23,7 @@ pub mod written;
 pub use column::{Column, ColumnError};
 pub use declare::{ColumnDoc, Table, TableDoc};
 pub use file_problem::FileProblem;
-pub use foreign_text::{escape_json, is_dangerous};
+pub use foreign_text::{EscapedJson, escape_json, is_dangerous};
 pub use linking::FileRelocations;
 pub use milestone::{Milestone, Visit};
 pub use profile::{

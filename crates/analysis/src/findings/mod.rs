@@ -118,12 +118,17 @@ fn kept(findings: &[Finding]) -> BTreeMap<String, String> {
 /// All findings of recorded launches of one command; `training` is a launch of it at readahead 0.
 pub fn of_recordings(launches: &[&Tables], training: Option<&Tables>) -> Vec<Finding> {
     let facts: Vec<LaunchFacts<'_>> = launches.iter().map(|tables| LaunchFacts::new(tables)).collect();
+    of_launches(&facts, training)
+}
+
+/// The same of launches whose facts are known.
+pub(crate) fn of_launches(launches: &[LaunchFacts<'_>], training: Option<&Tables>) -> Vec<Finding> {
     let demand = training.map_or(Err(NeededUnknown::NoTraining), |t| Demand::of_training(&LaunchFacts::new(t)));
     let needed = match &demand {
         Ok(demand) => Ok(demand),
         Err(reason) => Err(reason.clone()),
     };
-    of_observation(&Observation { launches: &facts, needed })
+    of_observation(&Observation { launches, needed })
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
 use crate::ledger::Category;
 use crate::paced_threads::{self, paced_threads};
-use crate::round_trips::{DirectionFrom, Pair, RoundTrip, ServerWait, round_trips};
+use crate::round_trips::{DirectionFrom, Pair, RoundTrip, ServerWait};
 use serde_json::Value;
 use slowpath_tables::{Nanos, ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -159,7 +159,7 @@ fn of_recording<'a>(
     if is_launch && facts.ready.is_none() {
         return by_names;
     }
-    let mut pairs = round_trips(&facts.tables);
+    let mut pairs = facts.round_trips().to_vec();
     let paced = if pairs.is_empty() { IntegerSet::default() } else { paced_threads(&facts.tables) };
     if is_launch {
         keep_outermost(&mut pairs)

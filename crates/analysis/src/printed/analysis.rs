@@ -6,6 +6,7 @@ use super::round_trips::{self, ReplyPair};
 use super::usage::{self, Usage};
 use crate::finding::Finding;
 use crate::findings;
+use crate::launch_facts::LaunchFacts;
 use crate::ledger::not_asked_for;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,18 +58,18 @@ impl Analysis {
         let found = ledger::of_tables(tables, &usage);
         let ledger = found.and_then(|found| found.ok_or_else(not_asked_for)).map_err(|gap| unavailable.push(gap)).ok();
         let critical_path = critical_path::of_tables(tables, &usage);
-        let round_trips = round_trips::of_tables(tables);
+        let facts = LaunchFacts::new(tables);
         let time = launch.and_then(|launch| Some((launch.ready? - launch.released).as_ms()));
         Self {
             schema: ANALYZE_SCHEMA.to_owned(),
             command: manifest.command.clone(),
             recording,
             time_to_ready: time.map(|ms| Quantity::exact(ms, Unit::Ms)),
-            findings: findings::of_recordings(&[tables], needed),
+            findings: findings::of_launches(std::slice::from_ref(&facts), needed),
             usage,
             ledger,
             critical_path,
-            round_trips,
+            round_trips: round_trips::of_pairs(facts.round_trips(), &facts.processes),
             losses: manifest.losses.clone(),
             unavailable,
         }

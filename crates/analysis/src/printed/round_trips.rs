@@ -52,8 +52,12 @@ pub struct ReplyPair {
 
 /// The pairs of a recording, those with the longest waits first.
 pub fn of_tables(tables: &Tables) -> Vec<ReplyPair> {
-    let processes = Processes::new(&tables.forks, &tables.execs, &tables.exits);
-    let of_pair = |pair: Pair| {
+    of_pairs(&round_trips(tables), &Processes::new(&tables.forks, &tables.execs, &tables.exits))
+}
+
+/// The same of pairs that are known, of these processes.
+pub(crate) fn of_pairs(pairs: &[Pair], processes: &Processes) -> Vec<ReplyPair> {
+    let of_pair = |pair: &Pair| {
         let waited = pair.waited();
         let mut account = Account::default();
         pair.trips.iter().for_each(|trip| account.merge(&trip.account));
@@ -78,5 +82,5 @@ pub fn of_tables(tables: &Tables) -> Vec<ReplyPair> {
             unknown: milliseconds(pair.trips.iter().map(|trip: &RoundTrip| trip.unknown).sum()),
         }
     };
-    round_trips(tables).into_iter().map(of_pair).collect()
+    pairs.iter().map(of_pair).collect()
 }

@@ -1,8 +1,8 @@
 //! `slowpath analyze`: the findings of a recording.
 
 use crate::arguments::AnalyzeArguments;
-use crate::commands::show;
 use crate::failure::Failure;
+use crate::printing::show_in_worker;
 use crate::unprivileged::{Work, as_user};
 use slowpath_analysis::printed::Analysis;
 use slowpath_recording::Tables;
@@ -19,11 +19,16 @@ pub fn open(directory: &Path) -> Result<Tables, Failure> {
 
 /// Runs the command.
 pub fn run(arguments: &AnalyzeArguments) -> Result<ExitCode, Failure> {
-    let analysis = as_user(&super::invoker()?, &Work::reading("analysing the recording"), || {
+    // Of a recording of many threads it is hundreds of MB of JSON.
+    as_user(&super::invoker()?, &Work::reading("analysing the recording"), || {
         let tables = open(&arguments.recording)?;
         let needed = arguments.training.as_deref().map(open).transpose()?;
-        Ok(Analysis::of_tables(arguments.recording.to_string_lossy().into_owned(), &tables, needed.as_ref()))
+        let name = arguments.recording.to_string_lossy().into_owned();
+        let analysis = Analysis::of_tables(name, &tables, needed.as_ref());
+        show_in_worker(arguments.json, &analysis, terminal::analysis)?;
+        // The process ends with them; to take millions of rows apart would take as long as a finding.
+        std::mem::forget((tables, needed, analysis));
+        Ok(())
     })?;
-    show(arguments.json, &analysis, terminal::analysis);
     Ok(ExitCode::SUCCESS)
 }

@@ -38,7 +38,7 @@ dev ino path
 "#;
 
 /// Writes a recording that belongs to the user who called sudo, as whom the command reads it.
-fn recording(place: &Path, text: &str) -> PathBuf {
+pub fn recording(place: &Path, text: &str) -> PathBuf {
     let (path, tables) = (place.join("recording"), Tables::from_text(&text.replace("\\u{1b}", "\\u001b")).unwrap());
     let mut writer = Writer::create(&path, tables.manifest.clone()).unwrap();
     tables.write(&mut writer).unwrap();

@@ -1,10 +1,12 @@
 //! Where output cannot go, and what is no recording.
 
 use crate::attached::Toucher;
+use crate::exports;
 use crate::running::*;
 use slowpath_recording::Recording;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::process::Command;
 
 /// Faults at random addresses, so that they do not compress well: about 60,000 rows.
 const MUCH: &str = "
@@ -149,4 +151,32 @@ fn a_diagnosis_without_a_name_for_its_directory_takes_one_that_is_free() {
         assert!(recording.starts_with(place.path().join(expected).join("running").to_str().unwrap()), "{recording}");
         assert!(place.path().join(expected).join("report.html").exists());
     }
+}
+
+#[test]
+fn a_result_that_is_larger_than_a_worker_may_send_is_printed_whole() {
+    let place = place();
+    const PROCESSES: usize = 10_000;
+    let rows = |row: &dyn Fn(usize) -> String| (1..=PROCESSES).map(row).collect::<String>();
+    // It stands in the result several times.
+    let name = "long".repeat(600);
+    let execs = rows(&|pid| format!("{} {pid} 1 /usr/bin/{name}{pid} app\n", 1000 + pid));
+    let exits = rows(&|pid| format!("{} {pid} 1 {pid} true 5000000\n", 9_000_000 + pid));
+    let waits = rows(&|pid| format!("{} 300000 {pid} 1 {pid} futex 1000\n", 100_000 + pid));
+    let text = format!(
+        "== manifest\n{{\"command\": [\"/usr/bin/app\"]}}\n== execs\nts pid start filename command_line\n{execs}\
+         == exits\nts pid start tid last run_time\n{exits}== off_cpu\nts duration pid start tid reason runnable\n{waits}"
+    );
+    let recording = exports::recording(place.path(), &text);
+    let done = run(slowpath(["analyze", "--json"]).arg(&recording));
+    done.succeeds();
+    let analysis: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(analysis["ledger"]["threads"].as_array().unwrap().len(), PROCESSES);
+    assert!(analysis.to_string().len() > 64 << 20, "it would be small enough to be sent");
+    let line =
+        run(Command::new("sh").args(["-c", "\"$0\" analyze --json \"$1\" | head -n 1", SLOWPATH]).arg(&recording));
+    assert_eq!((line.stdout.as_str(), line.stderr.contains("written")), ("{\n", false), "{}", line.stderr);
+    let full =
+        run(Command::new("sh").args(["-c", "\"$0\" analyze --json \"$1\" > /dev/full", SLOWPATH]).arg(&recording));
+    full.fails_with(2, &["standard output cannot be written: No space left on device"]);
 }
