@@ -21,8 +21,8 @@ report-ui: ## build the page of the HTML report, where its sources changed
 	@scripts/report-ui.sh
 
 .PHONY: build
-build: report-ui ## build target/release/slowpath, and the library that zygotes of Python load
-	cargo build --release --locked -p slowpath-cli --bin slowpath
+build: report-ui ## build target/release/slowpath, what replays plans, and the library that zygotes of Python load
+	cargo build --release --locked -p slowpath-cli -p slowpath-fix --bin slowpath --bin slowpath-preload
 	cargo build --release --locked -p slowpath-zygote-c --lib
 
 .PHONY: build-aarch64
@@ -104,11 +104,14 @@ FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/slowpath.fish
 # What zygotes of Python load; left out where it was not built.
 ZYGOTE_LIBRARY ?= $(dir $(PROGRAM))libslowpath_zygote_c.so
 ZYGOTE_INSTALLED = $(DESTDIR)$(PREFIX)/lib/libslowpath_zygote_c.so
+# What replays plans at cold starts; left out where it was not built: `slowpath preload run` does the same.
+PRELOAD ?= $(dir $(PROGRAM))slowpath-preload
 
 .PHONY: install
 install: ## copy slowpath, its man pages and completions below $(DESTDIR)$(PREFIX); after make build
 	@test -x $(PROGRAM) || { echo "make build first" >&2; exit 2; }
 	install -D -m 755 $(PROGRAM) $(BIN)/slowpath
+	test ! -e $(PRELOAD) || install -D -m 755 $(PRELOAD) $(BIN)/slowpath-preload
 	test ! -e $(ZYGOTE_LIBRARY) || install -D -m 644 $(ZYGOTE_LIBRARY) $(ZYGOTE_INSTALLED)
 	install -d $(MAN) $(dir $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION))
 	$(PROGRAM) man $(MAN)
@@ -118,7 +121,7 @@ install: ## copy slowpath, its man pages and completions below $(DESTDIR)$(PREFI
 
 .PHONY: uninstall
 uninstall: ## remove what make install copied
-	rm -f $(BIN)/slowpath $(ZYGOTE_INSTALLED) $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION)
+	rm -f $(BIN)/slowpath $(BIN)/slowpath-preload $(ZYGOTE_INSTALLED) $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION)
 	rm -f $(MAN)/slowpath.1 $(MAN)/slowpath-*.1
 
 .PHONY: clean

@@ -1,41 +1,24 @@
-//! `run_beside` in processes of its own: this test program starts itself again in the role of `preload run`.
+//! `run_beside` in processes of its own: those of `slowpath-preload`, which does nothing else.
 
 mod support;
 
 use slowpath_fix::preload_plan::beside::{BesideError, run_beside};
 use slowpath_fix::preload_plan::replay::{ReplayLimits, ReplayReport};
 use slowpath_fix::preload_plan::{PreloadPlan, file};
-use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use support::{cold_file, directory, plan, planned, wait_for_resident};
 
-const PLAN: &str = "SLOWPATH_TEST_PLAN";
-const REPORT: &str = "SLOWPATH_TEST_REPORT";
-const SCRIPT: &str = "SLOWPATH_TEST_SCRIPT";
-
 /// Many times what anything here takes, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The command goes on until it is told to end, or for longer than [`PATIENCE`] where nobody does.
 const UNTIL_TOLD: &str = "n=0; while [ ! -e \"$PLACE/end\" ] && [ $n -lt 7000 ]; do n=$((n + 1)); sleep 0.01; done";
 
-/// Not a test by itself: the role of `preload run PLAN -- sh -c SCRIPT`.
-#[test]
-fn role_of_the_command_line() {
-    let (Some(plan), Some(script)) = (std::env::var_os(PLAN), std::env::var_os(SCRIPT)) else { return };
-    let command: Vec<OsString> = vec!["/bin/sh".into(), "-c".into(), script];
-    let report = std::env::var_os(REPORT);
-    let limits = ReplayLimits::default();
-    let Err(error) = run_beside(Path::new(&plan), &limits, report.as_deref().map(Path::new), &command);
-    panic!("{error}");
-}
-
 fn command(plan: &Path, report: &Path, script: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "role_of_the_command_line", "--nocapture", "--test-threads=1"]);
-    command.env(PLAN, plan).env(REPORT, report).env(SCRIPT, script).stdin(Stdio::null());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_slowpath-preload"));
+    command.arg("--report").arg(report).arg(plan).args(["--", "/bin/sh", "-c", script]).stdin(Stdio::null());
     command.env("PLACE", plan.parent().unwrap());
     command
 }
@@ -56,7 +39,7 @@ fn write_plan(path: &Path, plan: &PreloadPlan) {
     file::write(plan, fs::File::create(path).unwrap()).unwrap();
 }
 
-/// The script's own lines: the test program prints a heading before it becomes the script.
+/// The script's own lines, which begin with `> `.
 fn lines(output: &Output) -> Vec<String> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.lines().filter_map(|line| line.split_once("> ").map(|(_, line)| line.to_owned())).collect()
@@ -163,38 +146,21 @@ fn a_missing_plan_and_a_missing_command_are_errors() {
 }
 
 #[test]
-fn the_time_that_the_wrapper_adds_is_printed() {
+fn the_commands_exit_code_is_the_programs_and_what_cannot_be_run_has_one_of_its_own() {
     let (_guard, directory) = directory();
     let [plan_path, report] = ["plan", "report"].map(|name| directory.join(name));
     write_plan(&plan_path, &PreloadPlan::default());
-    // From before the fork to the first line of the command, less the same without the wrapper.
-    let median = |mut times: Vec<f64>| {
-        times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
+    assert_eq!(command(&plan_path, &report, "exit 7").status().unwrap().code(), Some(7));
+    let run = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_slowpath-preload")).args(words).output().unwrap();
+        let [out, errors] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        (output.status.code(), out, errors)
     };
-    let time = |mut command: Command| {
-        let begun = Instant::now();
-        assert!(command.status().unwrap().success());
-        begun.elapsed().as_secs_f64() * 1e3
-    };
-    let mut wrapped = Vec::new();
-    let mut bare = Vec::new();
-    for _ in 0..21 {
-        let mut with = command(&plan_path, &report, "exit 0");
-        with.stdout(Stdio::null());
-        wrapped.push(time(with));
-        let mut without = Command::new(std::env::current_exe().unwrap());
-        without.args(["--exact", "exec_only", "--nocapture", "--test-threads=1"]).env(SCRIPT, "exit 0");
-        without.stdout(Stdio::null()).stdin(Stdio::null());
-        bare.push(time(without));
-    }
-    println!("with the prefetcher {:.2} ms, exec alone {:.2} ms", median(wrapped), median(bare));
-}
-
-/// Not a test by itself: exec without a prefetcher.
-#[test]
-fn exec_only() {
-    use std::os::unix::process::CommandExt;
-    let (None, Some(script)) = (std::env::var_os(PLAN), std::env::var_os(SCRIPT)) else { return };
-    panic!("{}", Command::new("/bin/sh").arg("-c").arg(script).exec());
+    let (code, out, errors) = run(&[plan_path.to_str().unwrap(), "--", "/no/such\u{1b}[2J"]);
+    assert_eq!((code, out.as_str()), (Some(4), ""));
+    assert!(errors.starts_with("slowpath-preload: /no/such\\u{1b}[2J could not be executed: "), "{errors}");
+    let (code, _, errors) = run(&["plan"]);
+    assert!(code == Some(2) && errors.contains("Usage: slowpath-preload"), "{errors}");
+    let (code, out, errors) = run(&["--help"]);
+    assert!(code == Some(0) && out.contains("Usage: slowpath-preload") && errors.is_empty(), "{out}{errors}");
 }

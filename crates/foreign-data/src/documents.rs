@@ -4,6 +4,7 @@ use crate::recordings::harmless;
 use slowpath_context::{Snapshot, differences};
 use slowpath_fix::apply::permissions::{self, PermissionChange};
 use slowpath_fix::apply::{self, FileNeed, Keeps};
+use slowpath_fix::preload_plan::program::ReplayProgram;
 use slowpath_fix::preload_plan::{PreloadPlan, file};
 use slowpath_fix::{FixPlan, Treatment};
 use slowpath_report::terminal::{self, Style};
@@ -38,7 +39,7 @@ pub fn changed_file(bytes: &[u8]) {
                 command: &["/usr/bin/true".into()],
                 before: Some(bytes),
                 plan_file: Path::new("/home/u/a b.plan"),
-                slowpath: Path::new("/usr/bin/slowpath"),
+                replay: &ReplayProgram::slowpath(Path::new("/usr/bin/slowpath")),
             });
             let Ok(rendered) = rendered else { continue };
             // A kind that writes the whole file takes nothing from one that is there.

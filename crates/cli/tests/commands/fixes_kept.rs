@@ -454,9 +454,10 @@ fn a_cold_diagnosis_publishes_its_plan_and_a_wrapper_replays_it() {
     let report = place.path().join("report");
     let script = fs::read_to_string(&wrapper).unwrap();
     // The same line with a report of what the prefetcher did.
+    let plan = place.path().join("run.plan").display().to_string();
     fs::write(
         place.path().join("told"),
-        script.replace(" preload run ", &format!(" preload run --report {} ", report.display())),
+        script.replace(&format!("{plan} -- "), &format!("--report {} {plan} -- ", report.display())),
     )
     .unwrap();
     let said = Command::new("/bin/sh").arg(place.path().join("told")).output().unwrap();

@@ -68,6 +68,9 @@ fn installing_puts_a_page_for_every_command_beside_the_program_and_uninstalling_
     ] {
         assert!(there.contains(&PathBuf::from(name)), "no {name} in {there:?}");
     }
+    // It is built with all of the workspace, not with the command alone.
+    let is_built = Path::new(PROGRAM).with_file_name("slowpath-preload").is_file();
+    assert_eq!(there.contains(&PathBuf::from("usr/bin/slowpath-preload")), is_built, "{there:?}");
     let commands = commands(&[]);
     assert!(commands.len() > 20 && commands.contains(&"lab-run".to_owned()), "{commands:?}");
     for command in commands {

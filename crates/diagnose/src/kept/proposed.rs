@@ -13,6 +13,7 @@ use slowpath_fix::apply::{
     self, ContentKind, FileNeed, Input, Keeps, Refusal, Rendered, desktop_file, diff, environment_file, permissions,
     steps, systemd, wrapper,
 };
+use slowpath_fix::preload_plan::program::ReplayProgram;
 use slowpath_fix::{FilePermissions, FixPlan, Treatment, Word};
 use slowpath_session::failure::{Failure, Kind, failed};
 use std::cmp::Reverse;
@@ -162,12 +163,13 @@ fn content(
         [] => diagnosed.command.clone(),
         given => given.iter().map(|word| Word::from(word.as_os_str())).collect(),
     };
+    let slowpath = std::env::current_exe().map_err(failed(Kind::Machine))?;
     let rendered = (kind.render)(&Input {
         plan,
         command: &command,
         before: before.as_ref().map(|before| before.content.as_bytes()),
         plan_file: &plan_file,
-        slowpath: &std::env::current_exe().map_err(failed(Kind::Machine))?,
+        replay: &ReplayProgram::installed_with(&slowpath),
     });
     let Rendered { content, mode, remarks, then } = rendered.map_err(|refusal| refused(plan, refusal))?;
     let after = match &before {

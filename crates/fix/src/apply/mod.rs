@@ -22,6 +22,7 @@ pub mod steps;
 pub mod systemd;
 pub mod wrapper;
 
+use crate::preload_plan::program::ReplayProgram;
 use crate::treatment::Treatment;
 use crate::word::Word;
 use crate::{FixPlan, Scope};
@@ -108,8 +109,8 @@ pub struct Input<'a> {
     pub before: Option<&'a [u8]>,
     /// Where the preload plan will be, absolute.
     pub plan_file: &'a Path,
-    /// This program, absolute.
-    pub slowpath: &'a Path,
+    /// What replays it.
+    pub replay: &'a ReplayProgram,
 }
 
 /// What would stand in a file.
@@ -283,7 +284,7 @@ pub(crate) mod tests {
             command: &command,
             before: before.map(str::as_bytes),
             plan_file: Path::new("/home/u/my plans/x.plan"),
-            slowpath: Path::new("/usr/bin/slowpath"),
+            replay: &ReplayProgram::slowpath(Path::new("/usr/bin/slowpath")),
         })
     }
 

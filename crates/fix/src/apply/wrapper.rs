@@ -44,17 +44,19 @@ fn render(input: &Input<'_>) -> Result<Rendered, Refusal> {
         script.extend_from_slice(format!("\nexport {name}\n").as_bytes());
     }
     if let Treatment::PreloadPlan { .. } = input.plan.treatment {
-        let slowpath = quoted(input.slowpath.as_os_str().as_bytes());
+        let program = quoted(input.replay.path.as_os_str().as_bytes());
+        let words = std::iter::once(program.as_slice()).chain(input.replay.words.iter().map(|word| word.as_bytes()));
+        let replay = words.collect::<Vec<_>>().join(&b' ');
         let plan = quoted(input.plan_file.as_os_str().as_bytes());
-        // Without slowpath or the plan the program starts as it did before.
+        // Without that program or the plan the command starts as it did before.
         let lines: [&[u8]; 10] = [
             b"if [ -x ",
-            &slowpath,
+            &program,
             b" ] && [ -r ",
             &plan,
             b" ]; then\n    exec ",
-            &slowpath,
-            b" preload run ",
+            &replay,
+            b" ",
             &plan,
             b" -- ",
             &command,

@@ -12,6 +12,7 @@ pub mod build;
 pub mod check;
 pub mod file;
 pub mod open;
+pub mod program;
 pub mod replay;
 
 use crate::declaration::Declaration;
@@ -34,9 +35,9 @@ pub const FIX: Declaration = Declaration {
            launch reads them in large requests.",
     why: "The device reads in large requests and never idles, so the launch finds most of its pages in the page cache \
           when it touches them.",
-    price: "a process beside each launch, whose program is read first where it is not cached (7 MB), page cache for the plan, and a \
-            plan that has to be made again when the files change",
-    by_hand: "slowpath preload plan DIR -o PLAN, then slowpath preload run PLAN -- COMMAND; without the wrapper nothing is changed",
+    price: "a process beside each launch, whose program is read first where it is not cached (slowpath-preload 1 MB, slowpath 8), page cache \
+            for the plan, and a plan that has to be made again when the files change",
+    by_hand: "slowpath preload plan DIR -o PLAN, then slowpath-preload PLAN -- COMMAND (or slowpath preload run); without the wrapper nothing is changed",
     trial: "in a lab, in cold launches, against an untreated launch and shams of the same kind",
 };
 
