@@ -120,7 +120,7 @@ pub enum LeftOutReason {
     Unreadable,
     /// What stands at its path is another file than the mapped one (deleted, replaced, in another mount namespace).
     Replaced,
-    /// It is no ELF file for x86-64 that can be read.
+    /// It is no ELF file of this machine that can be read.
     NotReadableElf,
     /// It has neither symbols nor frame descriptions.
     NoFunctions,
@@ -140,7 +140,7 @@ impl LeftOutReason {
         match self {
             Self::Unreadable => "the target's user cannot read it",
             Self::Replaced => "the file at its path is not the mapped one",
-            Self::NotReadableElf => "it is no ELF file for x86-64 that can be read",
+            Self::NotReadableElf => "it is no ELF file of this machine that can be read",
             Self::NoFunctions => "it has neither symbols nor frame descriptions",
             Self::TextRelocations => "the run-time linker writes into its code",
             Self::TooLarge => "it has more than 2 GiB",

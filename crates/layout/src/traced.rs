@@ -99,10 +99,6 @@ pub fn trace(
     all_objects: bool,
     limit: Option<Duration>,
 ) -> Result<TracedCommand, Failure> {
-    if !cfg!(target_arch = "x86_64") {
-        let gap = declared::CODE_TRACE.because("breakpoints are known for x86-64 only", "trace on an x86-64 machine");
-        return Err(Failure::unavailable("trace functions", &[gap]));
-    }
     let writing = Work::writing("writing the trace", path);
     // A trace that nobody can write is worth no launch.
     as_user(&target.identity, &writing, || {

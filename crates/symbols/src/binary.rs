@@ -1,6 +1,6 @@
 //! What the layout of an ELF file is made of: segments, sections, identity, and its functions with their sizes.
 //!
-//! Owns reading them from the bytes of a file of x86-64 ([`Binary::of_elf`]). Functions come from `.symtab`, `.dynsym` and the frame
+//! Owns reading them from the bytes of a file of this machine ([`Binary::of_elf`]). Functions come from `.symtab`, `.dynsym` and the frame
 //! descriptions, so a stripped file has them too, without names. Leaves what is done with them to `layout`. The files are foreign:
 //! any bytes give a value or an error, in bounded memory and time.
 
@@ -99,9 +99,9 @@ impl Binary {
     /// Reads a file. `bytes` may be a mapping of it.
     ///
     /// # Errors
-    /// Not a readable ELF file of x86-64, no executable segment, or more functions than any program has.
+    /// Not a readable ELF file of this machine, no executable segment, or more functions than any program has.
     pub fn of_elf(bytes: &[u8]) -> Result<Self, UnwindTableError> {
-        let image = Image::of_x86_64(bytes)?;
+        let image = Image::of_this_machine(bytes)?;
         let (mut binary, header, endian) = Self::headers(bytes)?;
         functions::read(&mut binary, &image, header, endian, bytes)?;
         Ok(binary)
@@ -112,7 +112,7 @@ impl Binary {
     /// # Errors
     /// As [`Self::of_elf`].
     pub fn without_functions(bytes: &[u8]) -> Result<Self, UnwindTableError> {
-        Image::of_x86_64(bytes)?;
+        Image::of_this_machine(bytes)?;
         Ok(Self::headers(bytes)?.0)
     }
 

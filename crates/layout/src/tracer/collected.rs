@@ -1,8 +1,8 @@
 //! First uses as they come, and the trace that they become.
 
 use super::TraceError;
+use super::machine::MACHINE;
 use super::program::Programs;
-use super::x86_64::MACHINE;
 use crate::trace_file::{Ended, FirstUse, MOST_USES, TRACE_SCHEMA, Trace, TracedProgram};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Instant;

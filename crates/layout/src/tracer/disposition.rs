@@ -5,9 +5,10 @@
 //! the first time would lose itself that way. So what programs set is watched where they set it (rt_sigaction(2)), and set again where it is
 //! gone.
 
+use super::action::Action;
+use super::machine;
 use super::memory::Memory;
 use super::ptrace;
-use super::x86_64::{self, Action};
 use std::collections::HashMap;
 
 /// The signals that the kernel raises for a fault (`SYNCHRONOUS_MASK`, kernel/signal.c) but SIGTRAP, one bit each.
@@ -55,7 +56,7 @@ impl Dispositions {
     /// A thread is about to set an action.
     pub fn sets(&mut self, tid: i32, process: i32, memory: &Memory) {
         let Ok(registers) = ptrace::registers(tid) else { return };
-        let Some(at) = x86_64::sets_action(&registers, libc::SIGTRAP) else { return };
+        let Some(at) = machine::sets_action(&registers, libc::SIGTRAP) else { return };
         let mut bytes = [0; Action::BYTES];
         if memory.read(at, &mut bytes).is_err() {
             return;
@@ -101,7 +102,7 @@ impl Dispositions {
 /// signal comes in between.
 fn set_action(tid: i32, call: u64, action: &Action, memory: &Memory) {
     let (Ok(before), Ok(mask)) = (ptrace::registers(tid), ptrace::mask(tid)) else { return };
-    let (during, at) = x86_64::call_to_set_action(&before, call, libc::SIGTRAP);
+    let (during, at) = machine::call_to_set_action(&before, call, libc::SIGTRAP);
     if memory.write(at, &action.bytes()).is_err() || ptrace::set_mask(tid, u64::MAX).is_err() {
         return;
     }

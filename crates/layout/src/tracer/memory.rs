@@ -3,9 +3,9 @@
 //! Owns setting and taking them back. Whether one is set is always asked of the memory itself, never kept: it may be shared with a
 //! process that was not known to share it.
 
+use super::machine::{BREAKPOINT, Hook, SETTING, USER, WIDTH, call_behind};
 use super::maps::CodeMapping;
 use super::reader::{Code, Entry};
-use super::x86_64::{BREAKPOINT, Hook, SETTING_BYTE, USER, call_behind};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -14,8 +14,13 @@ use std::rc::Rc;
 
 /// Bytes that are read and written at once.
 const PIECE: u64 = 1 << 20;
-/// The smallest page of x86-64: what is copied when a byte of it is written.
+/// The smallest page: what is copied when a byte of it is written.
 const PAGE: u64 = 4096;
+/// The largest page that aarch64 has. Files are made for it, so that what is mapped of a part begins on such a page before it.
+const LARGEST_PAGE: u64 = 1 << 16;
+
+/// What stands at the place of a breakpoint.
+type Original = [u8; WIDTH];
 
 /// A file whose functions are watched.
 #[derive(Debug)]
@@ -56,12 +61,12 @@ impl Load {
 
     /// A mapping of an object; none where it is of no executable part.
     pub fn of(mapping: &CodeMapping, object: Rc<Object>) -> Option<Self> {
-        let pages = |offset: u64| offset - offset % PAGE;
-        let holds = |code: &&Code| {
+        let holds = |code: &&Code, page: u64| {
             let end = code.offset.saturating_add(code.size);
-            (pages(code.offset)..end).contains(&mapping.offset)
+            (code.offset - code.offset % page..end).contains(&mapping.offset)
         };
-        let code = object.code.iter().find(holds)?;
+        let of = |page| object.code.iter().find(|code| holds(code, page));
+        let code = of(PAGE).or_else(|| of(LARGEST_PAGE))?;
         let stated = code.address.wrapping_add(mapping.offset.wrapping_sub(code.offset));
         let bias = mapping.range.start.wrapping_sub(stated);
         Some(Self { bias, object: Some(object), ..Self::unwatched(mapping) })
@@ -84,12 +89,13 @@ impl Load {
     }
 
     /// Its breakpoints, as sorted addresses in memory with what stands there.
-    fn points(&self) -> Vec<(u64, u8)> {
+    fn points(&self) -> Vec<(u64, Original)> {
         let settings = self.object.iter().flat_map(|object| &object.settings);
-        let settings = settings.map(|at| (self.mapped(*at), SETTING_BYTE));
+        let settings = settings.map(|at| (self.mapped(*at), SETTING));
         let entries = self.object.iter().flat_map(|object| &object.entries);
-        let points = entries.map(|entry| (self.mapped(entry.at), entry.byte)).chain(settings);
-        let mut points: Vec<_> = points.filter(|(at, _)| self.range.contains(at) && USER.contains(at)).collect();
+        let points = entries.map(|entry| (self.mapped(entry.at), entry.original)).chain(settings);
+        let mut points: Vec<_> =
+            points.filter(|(at, _)| at % WIDTH as u64 == 0 && self.range.contains(at) && USER.contains(at)).collect();
         points.sort_unstable();
         points.dedup_by_key(|(at, _)| *at);
         points
@@ -106,14 +112,14 @@ pub enum Stop {
         /// The function.
         function: u32,
         /// What the breakpoint replaced.
-        byte: u8,
+        original: Original,
     },
     /// The run-time linker's word that something was mapped or removed; goes on at this address.
     Linker(u64),
     /// A call that sets the action of a signal.
     Setting,
     /// The first instruction of the program itself.
-    Start(u8),
+    Start(Original),
     /// Nothing of ours.
     Foreign,
 }
@@ -123,8 +129,8 @@ pub enum Stop {
 pub struct Memory {
     file: File,
     loads: Vec<Load>,
-    hook: Option<(u64, u8, u64)>,
-    start: Option<(u64, u8)>,
+    hook: Option<(u64, Original, u64)>,
+    start: Option<(u64, Original)>,
 }
 
 impl Memory {
@@ -160,7 +166,7 @@ impl Memory {
     pub fn add(&mut self, load: Load) -> io::Result<()> {
         let points = load.points();
         self.loads.push(load);
-        self.replace(&points, |found, byte| if found == byte { BREAKPOINT } else { found })
+        self.replace(&points, |found, original| if found == original { BREAKPOINT } else { found })
     }
 
     /// Stops at the run-time linker's word, if the last mapping has it.
@@ -172,12 +178,12 @@ impl Memory {
             let hook = load.object.as_ref()?.hook?;
             let (at, resume) = (load.mapped(hook.address), load.mapped(hook.resume));
             let is_inside = load.range.contains(&at) && load.range.contains(&resume);
-            is_inside.then_some((at, hook.byte, resume))
+            is_inside.then_some((at, hook.original, resume))
         };
-        let Some((at, byte, resume)) = self.loads.last().and_then(of_load) else { return Ok(false) };
+        let Some((at, original, resume)) = self.loads.last().and_then(of_load) else { return Ok(false) };
         // Its own function may have its breakpoint at the same place.
-        self.file.write_all_at(&[BREAKPOINT], at)?;
-        self.hook = Some((at, byte, resume));
+        self.file.write_all_at(&BREAKPOINT, at)?;
+        self.hook = Some((at, original, resume));
         Ok(true)
     }
 
@@ -186,17 +192,17 @@ impl Memory {
     /// # Errors
     /// The kernel does not let it be written.
     pub fn watch_start(&mut self, entry: u64) -> io::Result<()> {
-        let mut byte = [0];
-        self.file.read_exact_at(&mut byte, entry)?;
-        if byte[0] == BREAKPOINT {
+        let mut original = [0; WIDTH];
+        self.file.read_exact_at(&mut original, entry)?;
+        if original == BREAKPOINT {
             // A function of the program: what stands there is known.
-            byte[0] = match self.look_up(entry) {
-                Stop::Function { byte, .. } => byte,
+            original = match self.look_up(entry) {
+                Stop::Function { original, .. } => original,
                 _ => return Ok(()),
             };
         }
-        self.file.write_all_at(&[BREAKPOINT], entry)?;
-        self.start = Some((entry, byte[0]));
+        self.file.write_all_at(&BREAKPOINT, entry)?;
+        self.start = Some((entry, original));
         Ok(())
     }
 
@@ -211,12 +217,12 @@ impl Memory {
                 return Stop::Setting;
             }
             if let Ok(place) = object.entries.binary_search_by_key(&load.stated(address), |entry| entry.at) {
-                let Entry { function, byte, .. } = object.entries[place];
-                return Stop::Function { object: Rc::clone(object), function, byte };
+                let Entry { function, original, .. } = object.entries[place];
+                return Stop::Function { object: Rc::clone(object), function, original };
             }
         }
         match self.start {
-            Some((at, byte)) if at == address => Stop::Start(byte),
+            Some((at, original)) if at == address => Stop::Start(original),
             _ => Stop::Foreign,
         }
     }
@@ -254,8 +260,8 @@ impl Memory {
     ///
     /// # Errors
     /// The process is gone.
-    pub fn restore(&self, address: u64, byte: u8) -> io::Result<()> {
-        self.file.write_all_at(&[byte], address)
+    pub fn restore(&self, address: u64, original: Original) -> io::Result<()> {
+        self.file.write_all_at(&original, address)
     }
 
     /// Takes all breakpoints back. No thread may run.
@@ -265,17 +271,19 @@ impl Memory {
     pub fn restore_all(&mut self) -> io::Result<()> {
         let loads = std::mem::take(&mut self.loads);
         let restored = loads.iter().try_for_each(|load| {
-            self.replace(&load.points(), |found, byte| if found == BREAKPOINT { byte } else { found })
+            self.replace(&load.points(), |found, original| if found == BREAKPOINT { original } else { found })
         });
-        for (at, byte) in self.hook.take().map(|(at, byte, _)| (at, byte)).into_iter().chain(self.start.take()) {
-            self.restore(at, byte)?;
+        for (at, original) in
+            self.hook.take().map(|(at, original, _)| (at, original)).into_iter().chain(self.start.take())
+        {
+            self.restore(at, original)?;
         }
         restored
     }
 
-    /// Replaces bytes at sorted addresses by what `change` makes of what is found and what should stand there. Only pages in which
+    /// Replaces what stands at sorted addresses by what `change` makes of what is found and what should stand there. Only pages in which
     /// something changes are written.
-    fn replace(&self, points: &[(u64, u8)], change: impl Fn(u8, u8) -> u8) -> io::Result<()> {
+    fn replace(&self, points: &[(u64, Original)], change: impl Fn(Original, Original) -> Original) -> io::Result<()> {
         let mut rest = points;
         let mut piece = Vec::new();
         while let Some((first, _)) = rest.first() {
@@ -288,9 +296,10 @@ impl Memory {
             piece.resize((end - from) as usize, 0);
             self.file.read_exact_at(&mut piece, from)?;
             let mut changed: Vec<u64> = Vec::new();
-            for (at, byte) in now {
-                let found = &mut piece[(at - from) as usize];
-                let wanted = change(*found, *byte);
+            for (at, original) in now {
+                // None straddles two pages: its address is a multiple of its width.
+                let Some(found) = piece[(at - from) as usize..].first_chunk_mut::<WIDTH>() else { continue };
+                let wanted = change(*found, *original);
                 if *found != wanted {
                     *found = wanted;
                     let page = at - at % PAGE;

@@ -14,8 +14,12 @@
 //! Not seen: code that a program maps without the run-time linker, generated code, and the kernel's vdso. What a program does with SIGTRAP is
 //! kept for it ([`disposition`]).
 
+mod action;
 mod collected;
 mod disposition;
+#[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
+#[cfg_attr(target_arch = "x86_64", path = "x86_64.rs")]
+mod machine;
 mod maps;
 mod memory;
 mod program;
@@ -26,7 +30,6 @@ mod rights;
 #[cfg(test)]
 mod tests;
 mod watch;
-mod x86_64;
 
 pub use reader::serve;
 

@@ -110,16 +110,26 @@ pub fn set_registers(tid: i32, registers: &Registers) -> io::Result<()> {
     ask(libc::PTRACE_SETREGS, tid, 0, ptr::from_ref(registers).expose_provenance())
 }
 
-/// Elsewhere nothing is traced.
-#[cfg(not(target_arch = "x86_64"))]
-pub fn registers(_tid: i32) -> io::Result<Registers> {
-    Err(io::ErrorKind::Unsupported.into())
+/// `NT_PRSTATUS`, the general registers (include/uapi/linux/elf.h).
+#[cfg(target_arch = "aarch64")]
+const GENERAL: usize = 1;
+
+/// All general registers.
+#[cfg(target_arch = "aarch64")]
+pub fn registers(tid: i32) -> io::Result<Registers> {
+    let mut registers = MaybeUninit::<Registers>::zeroed();
+    let part = libc::iovec { iov_base: registers.as_mut_ptr().cast(), iov_len: size_of::<Registers>() };
+    ask(libc::PTRACE_GETREGSET as libc::c_uint, tid, GENERAL, (&raw const part).expose_provenance())?;
+    // SAFETY: plain integers, zeroed and then filled by the kernel.
+    Ok(unsafe { registers.assume_init() })
 }
 
-/// Elsewhere nothing is traced.
-#[cfg(not(target_arch = "x86_64"))]
-pub fn set_registers(_tid: i32, _registers: &Registers) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
+/// Sets all general registers.
+#[cfg(target_arch = "aarch64")]
+pub fn set_registers(tid: i32, registers: &Registers) -> io::Result<()> {
+    // The kernel only reads them.
+    let part = libc::iovec { iov_base: ptr::from_ref(registers).cast_mut().cast(), iov_len: size_of::<Registers>() };
+    ask(libc::PTRACE_SETREGSET as libc::c_uint, tid, GENERAL, (&raw const part).expose_provenance())
 }
 
 /// Lets a stopped thread run to the beginning or end of its next system call; false: it has ended.
@@ -151,8 +161,8 @@ pub fn signal_code(tid: i32) -> io::Result<i32> {
     Ok(unsafe { information.assume_init() }.si_code)
 }
 
-/// Whether a trap of the kernel's own waits to be delivered to a stopped thread.
-pub fn has_trap_pending(tid: i32) -> bool {
+/// Whether a trap with this `si_code` waits to be delivered to a stopped thread.
+pub fn has_trap_pending(tid: i32, code: i32) -> bool {
     #[repr(C)]
     struct Arguments {
         offset: u64,
@@ -166,7 +176,7 @@ pub fn has_trap_pending(tid: i32) -> bool {
     // SAFETY: the kernel reads the arguments and fills at most `MOST` entries, which there are.
     let count = unsafe { libc::ptrace(PEEK_SIGINFO, tid, &raw mut arguments, waiting.as_mut_ptr()) };
     let count = usize::try_from(count).unwrap_or(0).min(MOST);
-    waiting[..count].iter().any(|one| one.si_signo == libc::SIGTRAP && one.si_code == libc::SI_KERNEL)
+    waiting[..count].iter().any(|one| one.si_signo == libc::SIGTRAP && one.si_code == code)
 }
 
 /// The signals that a stopped thread blocks, one bit each.

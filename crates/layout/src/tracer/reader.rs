@@ -4,7 +4,7 @@
 //! until the end of the trace. Its answers are not trusted: they have limits, and a breakpoint is only set where memory holds the byte
 //! that the reader says.
 
-use super::x86_64::{self, Hook};
+use super::machine::{self, Hook, WIDTH};
 use crate::trace_file::LeftOutReason;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -75,16 +75,16 @@ pub struct Facts {
 }
 
 mod hook_form {
-    use super::Hook;
+    use super::{Hook, WIDTH};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     pub fn serialize<S: Serializer>(hook: &Option<Hook>, to: S) -> Result<S::Ok, S::Error> {
-        hook.map(|hook| (hook.address, hook.byte, hook.resume)).serialize(to)
+        hook.map(|hook| (hook.address, hook.original, hook.resume)).serialize(to)
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Hook>, D::Error> {
-        let fields = Option::<(u64, u8, u64)>::deserialize(from)?;
-        Ok(fields.map(|(address, byte, resume)| Hook { address, byte, resume }))
+        let fields = Option::<(u64, [u8; WIDTH], u64)>::deserialize(from)?;
+        Ok(fields.map(|(address, original, resume)| Hook { address, original, resume }))
     }
 }
 
@@ -96,7 +96,7 @@ pub struct Entry {
     /// Number of the function at the reader.
     pub function: u32,
     /// What stands there.
-    pub byte: u8,
+    pub original: [u8; WIDTH],
 }
 
 /// A function by its number.
@@ -134,7 +134,8 @@ fn packed(entries: &[Entry]) -> Vec<u8> {
     for entry in entries {
         bytes.extend_from_slice(&entry.at.to_le_bytes());
         bytes.extend_from_slice(&entry.function.to_le_bytes());
-        bytes.extend_from_slice(&[entry.byte, 0, 0, 0]);
+        bytes.extend_from_slice(&entry.original);
+        bytes.resize(bytes.len().next_multiple_of(ENTRY), 0);
     }
     bytes
 }
@@ -144,7 +145,7 @@ fn unpacked(bytes: &[u8]) -> Vec<Entry> {
     let entry = |one: &[u8; ENTRY]| Entry {
         at: u64::from_le_bytes([one[0], one[1], one[2], one[3], one[4], one[5], one[6], one[7]]),
         function: u32::from_le_bytes([one[8], one[9], one[10], one[11]]),
-        byte: one[12],
+        original: std::array::from_fn(|at| one[12 + at]),
     };
     let mut entries: Vec<Entry> = bytes.as_chunks::<ENTRY>().0.iter().map(entry).collect();
     if !entries.is_sorted_by_key(|entry| entry.at) {
@@ -230,11 +231,15 @@ pub(crate) fn facts_of(bytes: &[u8], functions: bool) -> Result<(Facts, Vec<Entr
     let mut entries = Vec::with_capacity(binary.functions.len());
     for (number, function) in (0..).zip(&binary.functions) {
         // The longest that a place is looked for in; a function of unknown size has at least an instruction or two.
-        let looked = if function.size == 0 { 1 } else { function.size.min(8) };
+        let looked = if function.size == 0 { WIDTH as u64 } else { function.size.min(8) };
         let Some(end) = function.address.checked_add(looked) else { continue };
         let Some(code) = binary.code(bytes, function.address..end) else { continue };
-        if let Some(point) = x86_64::point(code) {
-            entries.push(Entry { at: function.address + u64::from(point.skip), function: number, byte: point.byte });
+        if let Some(point) = machine::point(code) {
+            entries.push(Entry {
+                at: function.address + u64::from(point.skip),
+                function: number,
+                original: point.original,
+            });
         }
     }
     // A function of four bytes ends where the place of the next one begins.
@@ -246,13 +251,13 @@ pub(crate) fn facts_of(bytes: &[u8], functions: bool) -> Result<(Facts, Vec<Entr
     let hook = binary.debug_state.and_then(|address| {
         let segment = binary.code_at(address)?;
         let code = binary.code(bytes, segment.address..segment.address.checked_add(segment.size)?)?;
-        x86_64::hook(address, code, segment.address)
+        machine::hook(address, code, segment.address)
     });
     let mut settings = Vec::new();
     for segment in binary.segments.iter().filter(|segment| segment.executable) {
         let code =
             binary.code(bytes, segment.address..segment.address.saturating_add(segment.size)).unwrap_or_default();
-        settings.extend(x86_64::setting_places(code).into_iter().map(|at| segment.address.wrapping_add(at)));
+        settings.extend(machine::setting_places(code).into_iter().map(|at| segment.address.wrapping_add(at)));
     }
     settings.sort_unstable();
     settings.truncate(MOST_SETTINGS);
@@ -343,7 +348,7 @@ mod tests {
 
     #[test]
     fn entries_arrive_sorted_and_once_whoever_sent_them() {
-        let entry = |at| Entry { at, function: 7, byte: 0x55 };
+        let entry = |at| Entry { at, function: 7, original: [0x55; WIDTH] };
         let sent = [entry(9), entry(3), entry(9), entry(u64::MAX)];
         assert_eq!(unpacked(&packed(&sent)), [entry(3), entry(9), entry(u64::MAX)]);
         assert_eq!(unpacked(&[0; ENTRY - 1]), []);
@@ -371,7 +376,7 @@ mod tests {
 
     #[test]
     fn the_run_time_linker_has_a_hook() {
-        let path = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-musl-x86_64.so.1"];
+        let path = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib/ld-musl-x86_64.so.1"];
         let Some(bytes) = path.iter().find_map(|path| std::fs::read(path).ok()) else {
             println!("skipped: there is no run-time linker here");
             return;

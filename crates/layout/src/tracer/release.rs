@@ -1,6 +1,7 @@
 //! The end of a trace: whatever still runs is stopped, gets its bytes back, and goes on without a tracer.
 
 use super::TraceError;
+use super::machine::BREAKPOINT_CODE;
 use super::ptrace::{self, Change, EVENT_STOP};
 use super::watch::Watch;
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,7 +72,7 @@ fn hold(watch: &mut Watch, held: &mut BTreeMap<i32, i32>, tid: i32, change: Chan
     }
     let passed_on = if event == 0 && signal != ptrace::SYSTEM_CALL { watch.signalled(tid, signal)? } else { 0 };
     if event == EVENT_STOP || event == 0 {
-        if ptrace::has_trap_pending(tid) {
+        if ptrace::has_trap_pending(tid, BREAKPOINT_CODE) {
             // The breakpoint is behind it already: its stop comes before anything else is done.
             let _ = ptrace::go_on(tid, passed_on);
             let _ = ptrace::interrupt(tid);

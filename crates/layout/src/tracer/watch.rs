@@ -7,7 +7,7 @@ use super::program::Programs;
 use super::ptrace::{self, Change, Changes, EVENT_STOP, SYSTEM_CALL};
 use super::reader::Reader;
 use super::rights::Rights;
-use super::{TraceError, Traced, Wanted, ended, release, x86_64};
+use super::{TraceError, Traced, Wanted, ended, machine, release};
 use slowpath_process::ProcessFiles;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -186,7 +186,7 @@ impl Watch {
     /// A thread is at the beginning or end of a system call, while its run-time linker works.
     fn at_call(&mut self, tid: i32) -> Result<(), TraceError> {
         let Ok(registers) = ptrace::registers(tid) else { return Ok(()) };
-        if x86_64::mapped_code(&registers).is_some() {
+        if machine::mapped_code(&registers).is_some() {
             self.look_again(tid)?;
         }
         Ok(())
@@ -205,11 +205,11 @@ impl Watch {
         if signal != libc::SIGTRAP {
             return Ok(signal);
         }
-        if ptrace::signal_code(tid).ok() != Some(libc::SI_KERNEL) {
+        if ptrace::signal_code(tid).ok() != Some(machine::BREAKPOINT_CODE) {
             self.delivered(tid);
             return Ok(signal);
         }
-        let Ok(address) = x86_64::stopped_at(tid) else { return Ok(0) };
+        let Ok(address) = machine::stopped_at(tid) else { return Ok(0) };
         let Some(task) = self.tasks.get_mut(&tid) else { return Ok(signal) };
         let Some(memory) = task.memory.clone() else { return Ok(signal) };
         let (stop, has_started) = {
@@ -222,7 +222,7 @@ impl Watch {
             Stop::Setting => {
                 self.dispositions.keep(tid, process, &memory.borrow());
                 self.dispositions.sets(tid, process, &memory.borrow());
-                let _ = x86_64::go_on_to_set(tid, address);
+                let _ = machine::go_on_to_set(tid, address);
                 return Ok(0);
             }
             Stop::Foreign => {
@@ -233,17 +233,17 @@ impl Watch {
                 self.look_again(tid)?;
                 resume
             }
-            Stop::Start(byte) => {
-                let _ = memory.borrow().restore(address, byte);
+            Stop::Start(original) => {
+                let _ = memory.borrow().restore(address, original);
                 address
             }
-            Stop::Function { object, function, byte } => {
+            Stop::Function { object, function, original } => {
                 self.collected.used(object.number, object.at_reader, function, process);
-                let _ = memory.borrow().restore(address, byte);
+                let _ = memory.borrow().restore(address, original);
                 address
             }
         };
-        let _ = x86_64::go_on_at(tid, resume);
+        let _ = machine::go_on_at(tid, resume);
         self.dispositions.keep(tid, process, &memory.borrow());
         Ok(0)
     }

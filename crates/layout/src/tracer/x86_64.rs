@@ -1,24 +1,24 @@
-//! Everything that is particular to x86-64: the breakpoint, where a function may have one, registers, and the call that maps code.
+//! Everything that is particular to x86-64: the breakpoint, where a function may have one, registers, and the calls that it makes.
 //!
-//! Nothing beside this file and its registers knows an instruction or a register.
+//! Nothing beside this file, and [its like](super::machine) for other machines, knows an instruction or a register.
 
-#[cfg(not(target_arch = "x86_64"))]
-#[path = "no_registers.rs"]
-mod registers;
-#[cfg(target_arch = "x86_64")]
-#[path = "x86_64_registers.rs"]
-mod registers;
-
-pub use registers::{call_to_set_action, go_on_at, go_on_to_set, mapped_code, sets_action, stopped_at};
-
+use super::action::Action;
+use super::ptrace::{self, Registers};
 use memchr::memmem;
+use std::io;
 use std::ops::Range;
 
 /// Name of the machine in a trace.
 pub const MACHINE: &str = "x86_64";
 
+/// Bytes of a breakpoint, and so of what stood in its place.
+pub const WIDTH: usize = 1;
+
 /// `int3`, one byte: whole or not there for every other thread (Intel SDM 3, "Breakpoint Exception").
-pub const BREAKPOINT: u8 = 0xcc;
+pub const BREAKPOINT: [u8; WIDTH] = [0xcc];
+
+/// `si_code` of the signal that a breakpoint raises (`do_int3_user`, arch/x86/kernel/traps.c).
+pub const BREAKPOINT_CODE: i32 = libc::SI_KERNEL;
 
 /// `endbr64`, where an indirect branch may land under CET. A breakpoint stands behind it: on the landing place itself it would be a
 /// violation, and an unwinder or a patcher may look for it.
@@ -36,14 +36,14 @@ pub struct Point {
     /// Bytes from its first instruction.
     pub skip: u8,
     /// What stands there.
-    pub byte: u8,
+    pub original: [u8; WIDTH],
 }
 
 /// The place for the breakpoint of a function with this code; none where it has none of its own, or one already.
 pub fn point(code: &[u8]) -> Option<Point> {
     let skip = if code.starts_with(&LANDING) { LANDING.len() } else { 0 };
-    let byte = *code.get(skip)?;
-    (byte != BREAKPOINT).then_some(Point { skip: skip as u8, byte })
+    let original = [*code.get(skip)?];
+    (original != BREAKPOINT).then_some(Point { skip: skip as u8, original })
 }
 
 /// A function that does nothing, which is stopped at every time: the breakpoint's place, and where it goes on instead of the
@@ -53,7 +53,7 @@ pub struct Hook {
     /// Address of the breakpoint, as the file states it.
     pub address: u64,
     /// What stands there.
-    pub byte: u8,
+    pub original: [u8; WIDTH],
     /// Address at which it goes on.
     pub resume: u64,
 }
@@ -62,7 +62,7 @@ pub struct Hook {
 pub fn hook(address: u64, code: &[u8], start: u64) -> Option<Hook> {
     let at = usize::try_from(address.checked_sub(start)?).ok()?;
     let own = code.get(at..)?;
-    let hook = |byte, resume| Some(Hook { address, byte, resume });
+    let hook = |byte, resume| Some(Hook { address, original: [byte], resume });
     if own.starts_with(&LANDING) {
         let rest = own.get(LANDING.len()..)?;
         let does_nothing = rest.first() == Some(&RETURN) || rest.starts_with(&REP_RETURN);
@@ -82,7 +82,7 @@ pub fn hook(address: u64, code: &[u8], start: u64) -> Option<Hook> {
 /// `mov $13, %eax; syscall`: rt_sigaction(2), as the C libraries and Go have it. The breakpoint stands on the first instruction.
 const SETS_ACTION: [u8; 7] = [0xb8, libc::SYS_rt_sigaction as u8, 0, 0, 0, 0x0f, 0x05];
 /// What stands at its breakpoint.
-pub const SETTING_BYTE: u8 = SETS_ACTION[0];
+pub const SETTING: [u8; WIDTH] = [SETS_ACTION[0]];
 /// Bytes of its first instruction.
 const LOADING: u64 = 5;
 
@@ -96,42 +96,58 @@ pub fn call_behind(place: u64) -> u64 {
     place.wrapping_add(LOADING)
 }
 
-/// An action of a signal as the kernel has it (`struct sigaction`, arch/x86/include/uapi/asm/signal.h): handler, flags, restorer, mask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Action([u64; 4]);
+/// Address of the breakpoint at which a thread has stopped: the instruction pointer is behind it.
+pub fn stopped_at(tid: i32) -> io::Result<u64> {
+    ptrace::peek_user(tid, INSTRUCTION_POINTER).map(|after| after.wrapping_sub(1))
+}
 
-impl Action {
-    /// Its bytes.
-    pub const BYTES: usize = 32;
-    /// `SIG_DFL`.
-    pub const DEFAULT: Self = Self([0; 4]);
-    /// `SIG_IGN`.
-    pub const IGNORED: Self = Self([1, 0, 0, 0]);
+/// Has a stopped thread go on at an address.
+pub fn go_on_at(tid: i32, address: u64) -> io::Result<()> {
+    ptrace::poke_user(tid, INSTRUCTION_POINTER, address)
+}
 
-    /// From memory. Of an action without a handler nothing else counts.
-    pub fn of(bytes: [u8; Self::BYTES]) -> Self {
-        let words = bytes.as_chunks::<8>().0;
-        let word = |at: usize| words.get(at).map_or(0, |word| u64::from_le_bytes(*word));
-        match word(0) {
-            0 => Self::DEFAULT,
-            1 => Self::IGNORED,
-            handler => Self([handler, word(1), word(2), word(3)]),
-        }
-    }
+/// Offset of `rip` in the user area.
+const INSTRUCTION_POINTER: usize = std::mem::offset_of!(libc::user, regs) + std::mem::offset_of!(Registers, rip);
 
-    /// For memory.
-    pub fn bytes(self) -> [u8; Self::BYTES] {
-        let mut bytes = [0; Self::BYTES];
-        for (to, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(self.0) {
-            *to = word.to_le_bytes();
-        }
-        bytes
-    }
+/// Where code of a file was mapped, if that is what a thread has just done at the end of a system call.
+pub fn mapped_code(registers: &Registers) -> Option<u64> {
+    let returned = registers.rax.cast_signed();
+    // At its beginning the result is -ENOSYS.
+    let has_failed = (-4095..0).contains(&returned);
+    let is_mmap = registers.orig_rax == libc::SYS_mmap.cast_unsigned();
+    let executable = registers.rdx & libc::PROT_EXEC as u64 != 0;
+    let of_file = registers.r10 & libc::MAP_ANONYMOUS as u64 == 0;
+    (is_mmap && !has_failed && executable && of_file).then_some(registers.rax)
+}
 
-    /// Whether the kernel takes the handler away when it is called (`SA_RESETHAND`).
-    pub fn is_for_one_time(self) -> bool {
-        self.0[1] & libc::SA_RESETHAND as u32 as u64 != 0
-    }
+/// Has a stopped thread go on behind such a breakpoint, as if its first instruction had run.
+pub fn go_on_to_set(tid: i32, place: u64) -> io::Result<()> {
+    let mut registers = ptrace::registers(tid)?;
+    registers.rax = libc::SYS_rt_sigaction.cast_unsigned();
+    registers.rip = call_behind(place);
+    ptrace::set_registers(tid, &registers)
+}
+
+/// Where the new action stands that a thread is about to set for a signal; none where it sets none.
+pub fn sets_action(registers: &Registers, signal: i32) -> Option<u64> {
+    let is_meant = registers.rdi as i32 == signal && registers.r10 == size_of::<u64>() as u64;
+    (is_meant && registers.rsi != 0).then_some(registers.rsi)
+}
+
+/// Registers with which a thread sets the action of a signal, and where that action has to stand: below its stack, and below what leaf
+/// functions keep there (the red zone of 128 bytes, System V ABI).
+pub fn call_to_set_action(before: &Registers, call: u64, signal: i32) -> (Registers, u64) {
+    let at = before.rsp.wrapping_sub(128 + Action::BYTES as u64) & !15;
+    let mut during = *before;
+    during.rip = call;
+    during.rax = libc::SYS_rt_sigaction.cast_unsigned();
+    // No call is under way that could be restarted.
+    during.orig_rax = u64::MAX;
+    during.rdi = signal as u64;
+    during.rsi = at;
+    during.rdx = 0;
+    during.r10 = size_of::<u64>() as u64;
+    (during, at)
 }
 
 /// Addresses that user space has (canonical, lower half).
@@ -143,28 +159,24 @@ mod tests {
 
     #[test]
     fn a_breakpoint_stands_behind_a_landing_place_and_never_on_another() {
-        assert_eq!(point(&[0x55, 0x48]), Some(Point { skip: 0, byte: 0x55 }));
-        assert_eq!(point(&[0xf3, 0x0f, 0x1e, 0xfa, 0x31]), Some(Point { skip: 4, byte: 0x31 }));
+        assert_eq!(point(&[0x55, 0x48]), Some(Point { skip: 0, original: [0x55] }));
+        assert_eq!(point(&[0xf3, 0x0f, 0x1e, 0xfa, 0x31]), Some(Point { skip: 4, original: [0x31] }));
         assert_eq!(point(&[0xf3, 0x0f, 0x1e, 0xfa]), None);
-        assert_eq!(point(&[BREAKPOINT, 0xc3]), None);
+        assert_eq!(point(&[BREAKPOINT[0], 0xc3]), None);
         assert_eq!(point(&[]), None);
     }
 
     #[test]
-    fn where_actions_are_set_is_found_and_an_action_keeps_its_bytes() {
+    fn where_actions_are_set_is_found() {
         let code = [&[0x90, 0xb8, 13, 0, 0, 0, 0x0f][..], &SETS_ACTION, &[0x05]].concat();
         assert_eq!(setting_places(&code), [7]);
-        let bytes: [u8; 32] = std::array::from_fn(|at| at as u8 + 1);
-        assert_eq!(Action::of(bytes).bytes(), bytes);
-        let mut ignored = bytes;
-        ignored[..8].copy_from_slice(&1u64.to_le_bytes());
-        assert_eq!(Action::of(ignored), Action::IGNORED);
     }
 
     #[test]
     fn a_hook_goes_on_at_a_return_that_is_really_there() {
         let code = [0x90, 0xc3, 0xf3, 0x0f, 0x1e, 0xfa, 0xc3, 0xf3, 0xc3, 0x55];
-        let at = |offset: u64| hook(0x1000 + offset, &code, 0x1000).map(|hook| (hook.byte, hook.resume - 0x1000));
+        let at =
+            |offset: u64| hook(0x1000 + offset, &code, 0x1000).map(|hook| (hook.original[0], hook.resume - 0x1000));
         assert_eq!(at(1), Some((0xc3, 6)));
         assert_eq!(at(2), Some((0xf3, 6)));
         assert_eq!(at(7), Some((0xf3, 8)));

@@ -2,10 +2,15 @@
 
 use super::Binary;
 use object::Endianness;
-use object::elf::{
-    DT_JMPREL, DT_PLTRELSZ, DT_RELA, DT_RELASZ, DT_RELR, DT_RELRSZ, FileHeader64, PT_DYNAMIC, R_X86_64_RELATIVE,
-};
+use object::elf::{DT_JMPREL, DT_PLTRELSZ, DT_RELA, DT_RELASZ, DT_RELR, DT_RELRSZ, FileHeader64, PT_DYNAMIC};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
+
+/// The kind of relocation that adds the base of the file to an addend, on this machine.
+#[cfg(target_arch = "aarch64")]
+const RELATIVE: u32 = object::elf::R_AARCH64_RELATIVE.0;
+/// The kind of relocation that adds the base of the file to an addend, on this machine.
+#[cfg(not(target_arch = "aarch64"))]
+const RELATIVE: u32 = object::elf::R_X86_64_RELATIVE.0;
 
 /// Bytes of an entry with addend (`Elf64_Rela`).
 pub const ENTRY: u64 = 24;
@@ -48,7 +53,7 @@ impl Relocations {
         if let Some((address, length, bytes)) = table(DT_RELA, DT_RELASZ) {
             found.tables.push((address, length));
             for (target, kind) in entries_of(bytes) {
-                let is_relative = kind == u64::from(R_X86_64_RELATIVE.0);
+                let is_relative = kind == u64::from(RELATIVE);
                 if is_relative { &mut found.relative } else { &mut found.symbolic }.push(target);
             }
         }

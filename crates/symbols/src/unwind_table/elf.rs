@@ -62,6 +62,15 @@ pub(crate) enum Architecture {
     AArch64,
 }
 
+impl Architecture {
+    /// That of this program.
+    #[cfg(target_arch = "aarch64")]
+    pub const HERE: Self = Self::AArch64;
+    /// That of this program.
+    #[cfg(not(target_arch = "aarch64"))]
+    pub const HERE: Self = Self::X86_64;
+}
+
 /// An ELF file as unwinding sees it.
 #[derive(Debug)]
 pub(crate) struct Image<'a> {
@@ -127,11 +136,16 @@ impl<'a> Image<'a> {
     /// # Errors
     ///
     /// As [`Self::parse`], with [`UnwindTableError::Architecture`] for any other.
-    pub fn of_x86_64(bytes: &'a [u8]) -> Result<Self, UnwindTableError> {
+    pub fn of_this_machine(bytes: &'a [u8]) -> Result<Self, UnwindTableError> {
         let image = Self::parse(bytes)?;
-        match image.architecture {
-            Architecture::X86_64 => Ok(image),
-            Architecture::AArch64 => Err(UnwindTableError::Architecture { machine: EM_AARCH64.0, bits: 64 }),
+        let machine = match image.architecture {
+            Architecture::X86_64 => EM_X86_64,
+            Architecture::AArch64 => EM_AARCH64,
+        };
+        if image.architecture == Architecture::HERE {
+            Ok(image)
+        } else {
+            Err(UnwindTableError::Architecture { machine: machine.0, bits: 64 })
         }
     }
 

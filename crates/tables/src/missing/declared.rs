@@ -318,7 +318,7 @@ declare! {
     // Layout
     CODE_TRACE = "traced functions":
         "which functions a command uses, in order of first use",
-        "the command is traced already, ptrace(2) is forbidden, or the machine is not x86-64",
+        "the command is traced already, ptrace(2) is forbidden, or the machine is neither x86-64 nor aarch64",
         "run slowpath outside of the other tracer; allow ptrace(2)";
 
     // Running processes
