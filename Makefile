@@ -111,6 +111,7 @@ PRELOAD ?= $(dir $(PROGRAM))slowpath-preload
 install: ## copy slowpath, its man pages and completions below $(DESTDIR)$(PREFIX); after make build
 	@test -x $(PROGRAM) || { echo "make build first" >&2; exit 2; }
 	install -D -m 755 $(PROGRAM) $(BIN)/slowpath
+	rm -f $(BIN)/slowpath-preload
 	test ! -e $(PRELOAD) || install -D -m 755 $(PRELOAD) $(BIN)/slowpath-preload
 	test ! -e $(ZYGOTE_LIBRARY) || install -D -m 644 $(ZYGOTE_LIBRARY) $(ZYGOTE_INSTALLED)
 	install -d $(MAN) $(dir $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION))

@@ -12,4 +12,4 @@ if [ ! -e "$libraries/usr/lib/aarch64-linux-gnu/libz.a" ]; then
 fi
 flags="-L native=$PWD/$libraries/usr/lib/aarch64-linux-gnu -L native=$PWD/$libraries/lib/aarch64-linux-gnu"
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS="$flags"
-cargo build --locked --target "$target" -p slowpath-cli --bin slowpath "${@:---release}"
+cargo build --locked --target "$target" -p slowpath-cli -p slowpath-fix --bin slowpath --bin slowpath-preload "${@:---release}"

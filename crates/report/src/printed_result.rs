@@ -32,7 +32,9 @@ pub fn write<T: Serialize>(
 pub fn write_json(out: impl Write, value: &impl Serialize) -> io::Result<()> {
     // The buffer passes on what it was given as a whole, as `EscapedJson` needs it.
     let mut out = BufWriter::with_capacity(64 << 10, EscapedJson(out));
-    serde_json::to_writer_pretty(&mut out, value)?;
-    out.write_all(b"\n")?;
-    out.flush()
+    let written = serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from);
+    let written = written.and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+    // What could not be written is not tried again when the buffer goes: a part of it may have been.
+    let _ = out.into_parts();
+    written
 }

@@ -29,12 +29,13 @@ pub struct Work {
     places: Option<Vec<Place>>,
     kept: Vec<RawFd>,
     silent: bool,
+    limit: Duration,
 }
 
 impl Work {
     /// It does this, and may do that.
     pub fn new(name: &'static str, duty: Duty) -> Self {
-        Self { name, duty, places: None, kept: Vec::new(), silent: false }
+        Self { name, duty, places: None, kept: Vec::new(), silent: false, limit: LIMIT }
     }
 
     /// It reads files.
@@ -70,6 +71,12 @@ impl Work {
     pub fn keeping(mut self, descriptor: &impl AsFd) -> Self {
         self.kept.push(descriptor.as_fd().as_raw_fd());
         self
+    }
+
+    /// It prints its result itself, as slowly as somebody reads that.
+    #[must_use]
+    pub fn printing(self) -> Self {
+        Self { limit: Duration::MAX, ..self }
     }
 
     /// It prints nothing.
@@ -134,6 +141,7 @@ pub struct Worker<T> {
     process: process::Worker,
     name: &'static str,
     user: String,
+    limit: Duration,
     result: PhantomData<T>,
 }
 
@@ -146,7 +154,7 @@ impl<T: Serialize + DeserializeOwned> Worker<T> {
         let bytes = || serde_json::to_vec(&work()).unwrap_or_default();
         let process = process::Worker::start(&what.sandbox(identity), what.kept(), bytes);
         let process = process.map_err(|error| broken(what.name, &identity.user, &error))?;
-        Ok(Self { process, name: what.name, user: identity.user.clone(), result: PhantomData })
+        Ok(Self { process, name: what.name, user: identity.user.clone(), limit: what.limit, result: PhantomData })
     }
 
     /// Its pid.
@@ -165,7 +173,7 @@ impl<T: Serialize + DeserializeOwned> Worker<T> {
     /// # Errors
     /// What the work returns, that it ended without a result, or ctrl-C.
     pub fn wait(self) -> Result<T, Failure> {
-        let Self { process, name, user, .. } = self;
+        let Self { process, name, user, limit, .. } = self;
         // What is done after ctrl-C is wanted: it keeps what there is.
         let (was_requested, since) = (interrupt::requested(), Cell::new(None));
         let is_wanted = || {
@@ -176,7 +184,7 @@ impl<T: Serialize + DeserializeOwned> Worker<T> {
             since.set(Some(began));
             began.elapsed() < GRACE
         };
-        read(name, &user, process.wait(LIMIT, is_wanted))
+        read(name, &user, process.wait(limit, is_wanted))
     }
 }
 

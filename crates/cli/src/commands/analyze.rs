@@ -20,7 +20,7 @@ pub fn open(directory: &Path) -> Result<Tables, Failure> {
 /// Runs the command.
 pub fn run(arguments: &AnalyzeArguments) -> Result<ExitCode, Failure> {
     // Of a recording of many threads it is hundreds of MB of JSON.
-    as_user(&super::invoker()?, &Work::reading("analysing the recording"), || {
+    as_user(&super::invoker()?, &Work::reading("analysing the recording").printing(), || {
         let tables = open(&arguments.recording)?;
         let needed = arguments.training.as_deref().map(open).transpose()?;
         let name = arguments.recording.to_string_lossy().into_owned();

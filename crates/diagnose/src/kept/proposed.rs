@@ -164,12 +164,16 @@ fn content(
         given => given.iter().map(|word| Word::from(word.as_os_str())).collect(),
     };
     let slowpath = std::env::current_exe().map_err(failed(Kind::Machine))?;
+    let replay = match plan.treatment {
+        Treatment::PreloadPlan { .. } => ReplayProgram::installed_with(&slowpath),
+        _ => ReplayProgram::slowpath(&slowpath),
+    };
     let rendered = (kind.render)(&Input {
         plan,
         command: &command,
         before: before.as_ref().map(|before| before.content.as_bytes()),
         plan_file: &plan_file,
-        replay: &ReplayProgram::installed_with(&slowpath),
+        replay: &replay,
     });
     let Rendered { content, mode, remarks, then } = rendered.map_err(|refusal| refused(plan, refusal))?;
     let after = match &before {

@@ -36,7 +36,8 @@ pub fn quoted(word: &str) -> String {
 fn prefix(input: &Input<'_>) -> Result<String, Refusal> {
     if let Treatment::PreloadPlan { .. } = input.plan.treatment {
         let word = |name: &str, bytes: &[u8]| plain_text(name, bytes).map(quoted);
-        let mut words = vec![word("the path of slowpath", input.replay.path.as_os_str().as_bytes())?];
+        let mut words =
+            vec![word("the path of the program that replays plans", input.replay.path.as_os_str().as_bytes())?];
         words.extend(input.replay.words.iter().map(|word| (*word).to_owned()));
         let plan = word("the path of the plan", input.plan_file.as_os_str().as_bytes())?;
         return Ok(format!("{} {plan} -- ", words.join(" ")));

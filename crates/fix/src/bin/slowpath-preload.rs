@@ -3,10 +3,8 @@
 //! Where neither is in memory, the program that replays a plan is read before the command, so its size is part of the start's time.
 //! Leaves everything to [`slowpath_fix::preload_plan::beside`], and making and checking plans to `slowpath preload`.
 
-use slowpath_fix::preload_plan::beside::run_beside;
+use slowpath_fix::preload_plan::beside::{line, run_beside};
 use slowpath_fix::preload_plan::replay::ReplayLimits;
-use slowpath_tables::is_dangerous;
-use std::error::Error;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -50,24 +48,15 @@ fn asked(words: impl IntoIterator<Item = OsString>) -> Option<Asked> {
             Some("--version" | "-V") => return Some(Asked::Version),
             Some("--report") => report = Some(words.next()?.into()),
             Some("--network") => network = true,
+            Some(given) if given.starts_with("--report=") => {
+                report = given.split_once('=').map(|(_, file)| file.into())
+            }
             Some(option) if option.starts_with('-') => return None,
             _ if plan.is_none() => plan = Some(PathBuf::from(word)),
             _ => return None,
         }
     }
     None
-}
-
-/// A failure in one line, with nothing that a terminal obeys: it names files.
-fn line(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    let shown = |c: char| if is_dangerous(c) { c.escape_unicode().to_string() } else { c.to_string() };
-    text.chars().map(shown).collect()
 }
 
 fn main() -> ExitCode {
@@ -81,6 +70,7 @@ fn main() -> ExitCode {
             return ExitCode::from(TARGET);
         }
         None => {
+            eprintln!("slowpath-preload: a plan is needed, then `--` and a command");
             eprint!("{HELP}");
             return ExitCode::from(USAGE);
         }
@@ -104,7 +94,11 @@ mod tests {
             network: true,
             command: ["cat", "--help", "--"].map(OsString::from).into(),
         };
-        assert_eq!(of(&["--network", "a.plan", "--report", "r", "--", "cat", "--help", "--"]), Some(expected));
+        assert_eq!(
+            of(&["--network", "a.plan", "--report", "r", "--", "cat", "--help", "--"]).as_ref(),
+            Some(&expected)
+        );
+        assert_eq!(of(&["--report=r", "a.plan", "--network", "--", "cat", "--help", "--"]), Some(expected));
     }
 
     #[test]
@@ -119,11 +113,5 @@ mod tests {
         ] {
             assert_eq!(of(words), None, "{words:?}");
         }
-    }
-
-    #[test]
-    fn a_name_in_a_failure_commands_no_terminal() {
-        let error = std::io::Error::other("a\u{1b}[2J");
-        assert_eq!(line(&error), "a\\u{1b}[2J");
     }
 }

@@ -16,7 +16,9 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, chdir, dup2_stderr, dup2_stdin, dup2_stdout, fork, getpid, setsid};
+use slowpath_tables::is_dangerous;
 use std::convert::Infallible;
+use std::error::Error;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, Write};
@@ -86,6 +88,18 @@ pub fn run_beside(
     Err(BesideError::Exec { command: program.into(), source })
 }
 
+/// A failure and what is behind it in one line, with nothing that a terminal obeys: it names files, and words of plans.
+pub fn line(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    let shown = |c: char| if is_dangerous(c) { c.escape_unicode().to_string() } else { c.to_string() };
+    text.chars().map(shown).collect()
+}
+
 fn create_report(path: &Path) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW;
     File::options().write(true).create(true).truncate(true).mode(0o600).custom_flags(flags).open(path)
@@ -136,7 +150,7 @@ fn prefetch(plan: File, limits: &ReplayLimits, report: Option<File>, command: Ow
     });
     let read = file::read(BufReader::new(plan));
     if let Err(error) = &read {
-        let _ = writeln!(io::stderr(), "slowpath: the preload plan is not used: {error}");
+        let _ = writeln!(io::stderr(), "slowpath: the preload plan is not used: {}", line(error));
     }
     if let Ok(null) = &null {
         let _ = dup2_stderr(null);

@@ -191,7 +191,7 @@ impl PreloadPlan {
             changes: vec![Change {
                 what: "the command that starts the program".to_owned(),
                 from: Some("CMD".to_owned()),
-                to: "slowpath preload run PLAN -- CMD".to_owned(),
+                to: "slowpath-preload PLAN -- CMD, or slowpath preload run PLAN -- CMD".to_owned(),
             }],
             scope: Scope::Launch,
             privilege: Privilege::User,
@@ -206,7 +206,7 @@ impl PreloadPlan {
                 "none: the plan is replayed as the user, opens regular files for reading only and follows no \
                             symbolic link; it is a list of paths of the program's files and can be read as such"
                     .to_owned(),
-            undo: "start the program without `slowpath preload run`; nothing else was changed".to_owned(),
+            undo: "start the program by itself; nothing else was changed".to_owned(),
             trial: Trial { possible: true, how: "beside the launch, in the lab".to_owned() },
             treatment: Treatment::PreloadPlan { file: file.to_owned(), sha256: self.sha256() },
         }
