@@ -116,11 +116,11 @@ fn the_prefetcher_holds_no_pipe_of_the_command_open_and_ends_with_it() {
     drop(writer);
 }
 
-#[test]
-fn a_plan_that_cannot_be_parsed_costs_one_line_and_not_the_launch() {
+/// What the prefetcher says of a plan, while the command runs.
+fn said_of(plan: &str) -> String {
     let (_guard, directory) = directory();
     let [plan_path, report] = ["plan", "report"].map(|name| directory.join(name));
-    fs::write(&plan_path, "no plan\n").unwrap();
+    fs::write(&plan_path, plan).unwrap();
     let errors = directory.join("errors");
     // The line comes while the command runs: who prints it ends with that.
     let child = command(&plan_path, &report, &format!("{UNTIL_TOLD}; echo '> ran'"))
@@ -132,8 +132,22 @@ fn a_plan_that_cannot_be_parsed_costs_one_line_and_not_the_launch() {
     soon(|| errors().contains('\n'));
     fs::write(directory.join("end"), "").unwrap();
     assert_eq!(lines(&child.wait_with_output().unwrap()), ["ran"]);
-    let errors = errors();
+    errors()
+}
+
+#[test]
+fn a_plan_that_cannot_be_parsed_costs_one_line_and_not_the_launch() {
+    let errors = said_of("no plan\n");
     assert!(errors.contains("slowpath: the preload plan is not used: this is not a preload plan"), "{errors}");
+}
+
+#[test]
+fn no_terminal_obeys_a_plan_that_cannot_be_parsed() {
+    let mut plan = Vec::new();
+    file::write(&PreloadPlan::default(), &mut plan).unwrap();
+    let errors = said_of(&String::from_utf8(plan).unwrap().replace("\"first_use\"", "\"\\u001b[2J\""));
+    assert!(errors.contains("is not used: ") && errors.contains("\\u{1b}[2J"), "{errors:?}");
+    assert!(!errors.contains('\u{1b}') && errors.lines().count() == 1, "{errors:?}");
 }
 
 #[test]

@@ -3,12 +3,18 @@
 //! The same names as for x86-64. Instructions are four bytes at addresses that are multiples of four (Arm ARM, A64).
 
 use super::action::Action;
+use super::breakpoint;
 use super::ptrace::{self, Registers};
 use std::io;
 use std::ops::Range;
 
 /// Name of the machine in a trace.
 pub const MACHINE: &str = "aarch64";
+
+/// Where the breakpoint of a function stands.
+pub type Point = breakpoint::Point<WIDTH>;
+/// A function that does nothing, which is stopped at every time.
+pub type Hook = breakpoint::Hook<WIDTH>;
 
 /// Bytes of a breakpoint, and so of what stood in its place.
 pub const WIDTH: usize = 4;
@@ -25,31 +31,10 @@ const LANDING: [u8; WIDTH] = 0xd503_245f_u32.to_le_bytes();
 /// `ret`.
 const RETURN: [u8; WIDTH] = 0xd65f_03c0_u32.to_le_bytes();
 
-/// Where the breakpoint of a function stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Point {
-    /// Bytes from its first instruction.
-    pub skip: u8,
-    /// What stands there.
-    pub original: [u8; WIDTH],
-}
-
 /// The place for the breakpoint of a function with this code; none where it has none of its own, or one already.
 pub fn point(code: &[u8]) -> Option<Point> {
     let original = *code.first_chunk()?;
     (original != BREAKPOINT).then_some(Point { skip: 0, original })
-}
-
-/// A function that does nothing, which is stopped at every time: the breakpoint's place, and where it goes on instead of the
-/// instruction that the breakpoint replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hook {
-    /// Address of the breakpoint, as the file states it.
-    pub address: u64,
-    /// What stands there.
-    pub original: [u8; WIDTH],
-    /// Address at which it goes on.
-    pub resume: u64,
 }
 
 /// The hook of a function at `address`, whose file has `code` from `start` on. None where it does something.

@@ -15,6 +15,7 @@
 //! kept for it ([`disposition`]).
 
 mod action;
+mod breakpoint;
 mod collected;
 mod disposition;
 #[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]

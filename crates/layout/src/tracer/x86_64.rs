@@ -3,6 +3,7 @@
 //! Nothing beside this file, and [its like](super::machine) for other machines, knows an instruction or a register.
 
 use super::action::Action;
+use super::breakpoint;
 use super::ptrace::{self, Registers};
 use memchr::memmem;
 use std::io;
@@ -10,6 +11,11 @@ use std::ops::Range;
 
 /// Name of the machine in a trace.
 pub const MACHINE: &str = "x86_64";
+
+/// Where the breakpoint of a function stands.
+pub type Point = breakpoint::Point<WIDTH>;
+/// A function that does nothing, which is stopped at every time.
+pub type Hook = breakpoint::Hook<WIDTH>;
 
 /// Bytes of a breakpoint, and so of what stood in its place.
 pub const WIDTH: usize = 1;
@@ -30,32 +36,11 @@ const RETURN: u8 = 0xc3;
 /// `rep ret`, as old compilers make it.
 const REP_RETURN: [u8; 2] = [0xf3, 0xc3];
 
-/// Where the breakpoint of a function stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Point {
-    /// Bytes from its first instruction.
-    pub skip: u8,
-    /// What stands there.
-    pub original: [u8; WIDTH],
-}
-
 /// The place for the breakpoint of a function with this code; none where it has none of its own, or one already.
 pub fn point(code: &[u8]) -> Option<Point> {
     let skip = if code.starts_with(&LANDING) { LANDING.len() } else { 0 };
     let original = [*code.get(skip)?];
     (original != BREAKPOINT).then_some(Point { skip: skip as u8, original })
-}
-
-/// A function that does nothing, which is stopped at every time: the breakpoint's place, and where it goes on instead of the
-/// instruction that the breakpoint replaced. That is never emulated: a return that nobody made breaks a shadow stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hook {
-    /// Address of the breakpoint, as the file states it.
-    pub address: u64,
-    /// What stands there.
-    pub original: [u8; WIDTH],
-    /// Address at which it goes on.
-    pub resume: u64,
 }
 
 /// The hook of a function at `address`, whose file has `code` from `start` on. None where it does something.
