@@ -10,8 +10,10 @@
 //!   writes; one in the sections of relocations, symbols and their names is a page that it reads. The time from one such fault to the
 //!   linker's next one is that of the object that is relocated: whose own pages it touched last.
 //!
-//! The time between two events counts up to [`LONGEST`], without what the thread did not run, and without the time of major faults,
-//! which wait for storage. Between a fault of the linker and one of other code (a constructor, a resolver of an indirect function)
+//! The time between two events counts without what the thread did not run, and without the time of major faults, which wait for
+//! storage; and up to [`LONGEST`], except where it is known that nobody but the linker ran: where waits were recorded, from the last
+//! library on until the program itself, which comes last, is relocated. That is when the linker protects what it has relocated of it,
+//! which splits its mapping. Between a fault of the linker and one of other code (a constructor, a resolver of an indirect function)
 //! nothing counts: who ran is not known there. So times are too small rather than too large; a static program has none, nor has one
 //! that relocates itself (static PIE), nor what is bound or loaded after main began.
 //!
@@ -21,10 +23,12 @@ use crate::address_space::{AddressSpaces, Place};
 use crate::files::FileId;
 use crate::integer_hash::IntegerMap;
 use crate::launch_facts::{FaultPlace, LaunchFacts};
+use crate::off_cpu_times::waits_recorded;
 use slowpath_tables::{FaultKind, FileKey, MappingOp, Nanos, ProcessKey, SectionKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Longer than this the linker does not work between two page faults or opens: a page of symbolic relocations has some 500 lookups.
+/// What counts at most between two page faults or opens where other code may have run. The linker's own work is longer only where
+/// each of the some 500 symbols of a page is searched in dozens of libraries.
 pub(crate) const LONGEST: Nanos = Nanos(1_000_000);
 
 /// `PROT_WRITE` of a mapping.
@@ -112,7 +116,8 @@ pub(crate) fn starts(facts: &LaunchFacts<'_>) -> Vec<Start> {
     let mut all: Vec<Window> = all.collect();
     all.sort_by_key(|window| (window.began, window.process));
     let rows = Rows::new(facts);
-    all.into_iter().map(|window| start(facts, &rows, &window)).collect()
+    let none = BTreeSet::new();
+    all.into_iter().map(|window| start(facts, &rows, &window, linkers.get(&window.process).unwrap_or(&none))).collect()
 }
 
 fn windows(facts: &LaunchFacts<'_>) -> IntegerMap<ProcessKey, Vec<Window>> {
@@ -218,7 +223,7 @@ impl Rows {
         rows
     }
 
-    /// What counts of the time from `from` to `to`: where the thread ran, up to [`LONGEST`].
+    /// How long the thread ran from `from` to `to`.
     fn ran(&self, process: ProcessKey, from: Nanos, to: Nanos) -> Nanos {
         let mut off = Nanos(0);
         if let Some(rows) = self.off_cpu.get(&process) {
@@ -228,7 +233,7 @@ impl Rows {
                 off += (*end).min(to) - (*begin).max(from);
             }
         }
-        ((to - from) - off).min(LONGEST)
+        (to - from) - off
     }
 }
 
@@ -241,14 +246,17 @@ enum Event {
     Fault(Step),
 }
 
-fn start(facts: &LaunchFacts<'_>, rows: &Rows, window: &Window) -> Start {
+/// `executed`: the files that the kernel mapped for the process when it executed programs.
+fn start(facts: &LaunchFacts<'_>, rows: &Rows, window: &Window, executed: &BTreeSet<FileId>) -> Start {
     let is_within = |ts: Nanos| window.began <= ts && ts < window.ended;
     let mut mapped: BTreeMap<FileId, u64> = BTreeMap::new();
     let mut last_mapped = Nanos(0);
-    for (ts, file, length) in rows.mappings.get(&window.process).into_iter().flatten().filter(|row| is_within(row.0)) {
-        // A first mapping reserves all; what is split later is reported again.
+    let mappings = || rows.mappings.get(&window.process).into_iter().flatten().filter(|row| is_within(row.0));
+    for (ts, file, length) in mappings() {
+        // A first mapping reserves all; what is split later is reported again, also what was mapped when the program was executed.
         let known = mapped.entry(*file).or_insert_with(|| {
-            last_mapped = last_mapped.max(*ts);
+            let is_new = !executed.contains(file);
+            last_mapped = if is_new { last_mapped.max(*ts) } else { last_mapped };
             0
         });
         *known = (*known).max(*length);
@@ -272,7 +280,10 @@ fn start(facts: &LaunchFacts<'_>, rows: &Rows, window: &Window) -> Start {
     // Where opens were not recorded, mappings tell when the last library came.
     let loaded_at = last_open.map_or(last_mapped, |last| events[last].0);
     let first_relocation = events.partition_point(|(ts, _)| *ts <= loaded_at);
-    let timed = Timed { facts, rows, process: window.process, events: &events };
+    let program_relocated_at =
+        mappings().find(|(ts, file, _)| *ts > loaded_at && Some(*file) == window.program).map(|(ts, ..)| *ts);
+    let linkers_alone = program_relocated_at.filter(|_| waits_recorded(&facts.tables)).map(|until| (loaded_at, until));
+    let timed = Timed { facts, rows, process: window.process, events: &events, linkers_alone };
     Start {
         process: window.process,
         relocated: timed.relocated(first_relocation),
@@ -285,9 +296,18 @@ struct Timed<'a> {
     rows: &'a Rows,
     process: ProcessKey,
     events: &'a [(Nanos, Event)],
+    /// When nobody but the linker ran on the thread, where that is known.
+    linkers_alone: Option<(Nanos, Nanos)>,
 }
 
 impl Timed<'_> {
+    /// What counts of the time from `from` to `to`.
+    fn counted(&self, from: Nanos, to: Nanos) -> Nanos {
+        let ran = self.rows.ran(self.process, from, to);
+        let is_linkers = self.linkers_alone.is_some_and(|(begin, end)| begin <= from && to <= end);
+        if is_linkers { ran } else { ran.min(LONGEST) }
+    }
+
     /// Time from an event to the next, where both are the linker's; of a fault alone where the next is not. A major fault's own is left out.
     fn time(&self, number: usize) -> Nanos {
         let (ts, event) = self.events[number];
@@ -298,13 +318,13 @@ impl Timed<'_> {
                 let duration = fault.duration.unwrap_or_default();
                 match fault.kind {
                     FaultKind::Major => (ts + duration, Nanos(0)),
-                    FaultKind::Minor => (ts, self.rows.ran(self.process, ts, ts + duration)),
+                    FaultKind::Minor => (ts, self.counted(ts, ts + duration)),
                 }
             }
         };
         match self.events.get(number + 1) {
-            Some((next, Event::Open(..))) => self.rows.ran(self.process, from, *next),
-            Some((next, Event::Fault(step))) if step.is_linkers => self.rows.ran(self.process, from, *next).max(own),
+            Some((next, Event::Open(..))) => self.counted(from, *next),
+            Some((next, Event::Fault(step))) if step.is_linkers => self.counted(from, *next).max(own),
             _ => own,
         }
     }
@@ -313,7 +333,7 @@ impl Timed<'_> {
     fn fault_time(&self, step: Step) -> Nanos {
         let fault = &self.facts.tables.faults[step.row];
         match (fault.kind, fault.duration) {
-            (FaultKind::Minor, Some(duration)) => self.rows.ran(self.process, fault.ts, fault.ts + duration),
+            (FaultKind::Minor, Some(duration)) => self.counted(fault.ts, fault.ts + duration),
             _ => Nanos(0),
         }
     }

@@ -132,6 +132,31 @@ fn a_long_time_between_two_faults_and_waiting_are_not_relocation() {
 }
 
 #[test]
+fn long_searches_count_whole_until_the_program_is_protected_where_waits_were_recorded() {
+    // 3 ms in which symbols are searched; then, behind the mark, something takes as long between two faults of the linker.
+    let searches = linkers(1_000_000, 3_000_000, PROGRAM_DATA, 2, "minor");
+    let later = linkers(4_200_000, 3_000_000, PROGRAM_DATA + 8192, 2, "minor");
+    // Mapped between them is a library: opens are not recorded here, so it says when loading ended.
+    let mapping = |ts: u64, file: u64| format!("{ts} 7 1 map {PROGRAM_DATA} 4096 3 1 {file} 1048576\n");
+    let head =
+        "== files\ndev ino path\n1 4 /lib/liba.so\n== mappings\nts pid start op address length prot dev ino offset\n";
+    let library = mapping(900_000, 4);
+    let protected = [mapping(4_100_000, PROGRAM), mapping(4_150_000, LINKER)].concat();
+    let cost_of = |tables: &Tables| found(relocation_cost::NAME, tables).unwrap().cost.value;
+    let whole = recording(&format!("{head}{library}{protected}{FAULTS}{searches}{later}"));
+    // The fault at 4.0 ms has 0.2 ms until the next, across the mark.
+    assert!((cost_of(&whole) - (3.0 + 0.2 + 1.0 + 0.0005)).abs() < 1e-9, "{}", cost_of(&whole));
+    let mut without_waits = whole;
+    without_waits.manifest.probes.clear();
+    assert!((cost_of(&without_waits) - (1.0 + 0.2 + 1.0 + 0.0005)).abs() < 1e-9);
+    let unknown = recording(&format!("{head}{library}{FAULTS}{searches}{later}"));
+    assert!(
+        (cost_of(&unknown) - (1.0 + 0.2 + 1.0 + 0.0005)).abs() < 1e-9,
+        "nothing says when the program was relocated"
+    );
+}
+
+#[test]
 fn storage_is_left_to_cold_launches_and_losses_lower_confidence() {
     let waits = linkers(1_000_000, 25_000, PROGRAM_DATA, 40, "major").replace(" 500 7", " 24000 7");
     assert!(relocations(&format!("{FAULTS}{waits}")).is_none());
