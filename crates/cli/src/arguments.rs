@@ -225,6 +225,7 @@ pub fn settings(arguments: &DeviceArguments) -> Settings {
             iops: arguments.iops.unwrap_or(0),
             bytes_per_second: arguments.bandwidth.unwrap_or(0),
         }),
+        from_memory: false,
     }
 }
 

@@ -32,12 +32,22 @@ pub struct Settings {
     pub read_ahead_kb: u64,
     /// Limits of the read rate, if any.
     pub throttle: Option<Throttle>,
+    /// Whether the device reads the image through the host's page cache. A launch asks it for the same pages, and gets them without
+    /// waiting for a disk: for launches of which counts what they read, not how long they take.
+    pub from_memory: bool,
 }
 
 impl Default for Settings {
     /// The kernel's default readahead (`VM_READAHEAD_PAGES`, 128 KiB) and no throttle.
     fn default() -> Self {
-        Self { read_ahead_kb: 128, throttle: None }
+        Self { read_ahead_kb: 128, throttle: None, from_memory: false }
+    }
+}
+
+impl Settings {
+    /// Those that show which pages a launch needs: each is asked for by itself, as fast as can be.
+    pub fn page_by_page() -> Self {
+        Self { read_ahead_kb: 0, throttle: None, from_memory: true }
     }
 }
 
@@ -104,11 +114,20 @@ impl Lab {
     /// Changes the conditions for the launches to come.
     ///
     /// # Errors
-    /// The throttle's cgroup cannot be made. The settings are then as before.
+    /// The throttle's cgroup cannot be made, or the device does not change how it reads. The settings are then as before.
     pub fn set_settings(&mut self, settings: Settings) -> Result<(), LabError> {
         let dev = FileKey { dev: self.device.dev(), ino: 0 }.device();
-        if settings.throttle != self.settings.throttle || (self.throttle.is_none() && settings.throttle.is_some()) {
-            self.throttle = settings.throttle.map(|throttle| ThrottleGroup::create(dev, throttle)).transpose()?;
+        let is_changed =
+            settings.throttle != self.settings.throttle || (self.throttle.is_none() && settings.throttle.is_some());
+        let throttle = settings.throttle.filter(|_| is_changed);
+        let throttle = throttle.map(|throttle| ThrottleGroup::create(dev, throttle)).transpose()?;
+        self.device.set_direct_io(!settings.from_memory)?;
+        if is_changed {
+            self.throttle = throttle;
+        }
+        if self.settings.from_memory && !settings.from_memory {
+            // Tens of megabytes that nobody reads any more.
+            device::forget_pages(self.image.file()).map_err(failed("drop the cached image of", &self.device.path()))?;
         }
         self.settings = settings;
         Ok(())
@@ -222,7 +241,7 @@ impl Lab {
                 pause = (pause * 2).min(Duration::from_millis(10));
             }
         }
-        if !self.device.direct_io() {
+        if self.is_cold_below() {
             device::forget_pages(self.image.file()).map_err(failed("drop the cached image of", &path))?;
         }
         device::set_read_ahead(&name, self.settings.read_ahead_kb)?;
@@ -259,7 +278,7 @@ impl Lab {
         // Metadata first: what is read between the two looks counts against the launch, not for it.
         let metadata = count(self.device.file())?;
         let delivered = (device::io_of(&name)? - prepared.io).bytes;
-        let below = if self.device.direct_io() { Pages(0) } else { count(self.image.file())? };
+        let below = if self.is_cold_below() { count(self.image.file())? } else { Pages(0) };
         let Prepared { fresh, holders, .. } = prepared;
         Ok(Evidence { fresh, holders, delivered, metadata, below, mounting: self.mounting })
     }
@@ -334,6 +353,11 @@ impl Lab {
             Holder { pid, name: String::from_utf8_lossy(&name).trim_end().to_owned() }
         })
         .collect()
+    }
+
+    /// Whether pages of the image can be in memory below the device, and must not be.
+    fn is_cold_below(&self) -> bool {
+        !self.device.direct_io() && !self.settings.from_memory
     }
 
     fn lock_prepared(&self) -> std::sync::MutexGuard<'_, Option<Prepared>> {

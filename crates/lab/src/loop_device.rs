@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 // `include/uapi/linux/loop.h`
 const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
+const LOOP_SET_DIRECT_IO: libc::c_ulong = 0x4C08;
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
 const LO_FLAGS_READ_ONLY: u32 = 1;
@@ -71,6 +72,8 @@ pub struct LoopDevice {
     file: File,
     number: u32,
     dev: u64,
+    /// Whether the file system of the image can do direct I/O.
+    can_direct_io: bool,
     direct_io: bool,
 }
 
@@ -107,7 +110,8 @@ impl LoopDevice {
                 Ok(()) => {
                     let in_force = status(file.as_raw_fd()).map_err(failed("read the state of", &path))?.flags;
                     let dev = crate::closure::kernel_device(file.metadata().map_err(failed("look at", &path))?.rdev());
-                    return Ok(Self { file, number, dev, direct_io: in_force & LO_FLAGS_DIRECT_IO != 0 });
+                    let direct_io = in_force & LO_FLAGS_DIRECT_IO != 0;
+                    return Ok(Self { file, number, dev, can_direct_io: direct_io, direct_io });
                 }
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
                 Err(error) => return Err(failed("attach the image to", &path)(error)),
@@ -135,6 +139,22 @@ impl LoopDevice {
     /// memory, which [`crate::Lab::prepare_cold`] then has to empty for the image.
     pub fn direct_io(&self) -> bool {
         self.direct_io
+    }
+
+    /// Reads the image past the host's page cache, where its file system can do that, or through it.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub(crate) fn set_direct_io(&mut self, wanted: bool) -> Result<(), LabError> {
+        if !self.can_direct_io || wanted == self.direct_io {
+            return Ok(());
+        }
+        // SAFETY: the request takes a number.
+        match unsafe { libc::ioctl(self.file.as_raw_fd(), LOOP_SET_DIRECT_IO as _, libc::c_ulong::from(wanted)) } {
+            0 => self.direct_io = wanted,
+            _ => return Err(failed("change how the image is read by", &self.path())(io::Error::last_os_error())),
+        }
+        Ok(())
     }
 
     pub(crate) fn file(&self) -> &File {

@@ -3,7 +3,7 @@
 
 use crate::mount_plan::READ_MOSTLY;
 use crate::private_mounts::{MountedHere, in_private_namespace};
-use crate::*;
+use crate::{device, *};
 use slowpath_tables::{Bytes, Pages};
 use std::fs;
 use std::io::Read;
@@ -120,11 +120,30 @@ fn a_program_reads_from_the_device_when_cold_and_exactly_nothing_when_it_runs_ag
 #[test]
 fn without_readahead_ten_cold_launches_read_exactly_the_same_bytes() {
     needs_root!();
-    let lab = python_lab(Settings { read_ahead_kb: 0, throttle: None });
+    let lab = python_lab(Settings { read_ahead_kb: 0, ..Settings::default() });
     let launches: Vec<_> = (0..10).map(|_| cold_python(&lab)).collect();
     assert!(launches.iter().all(|(coldness, _)| coldness.is_cold()), "{launches:?}");
     let bytes: Vec<u64> = launches.iter().map(|(_, bytes)| bytes.0).collect();
     assert!(bytes.iter().all(|one| *one == bytes[0] && *one > 1_000_000), "{bytes:?}");
+}
+
+#[test]
+fn an_image_in_memory_gives_a_cold_launch_the_same_bytes_as_the_disk_and_is_forgotten_after() {
+    needs_root!();
+    let mut lab = python_lab(Settings { read_ahead_kb: 0, ..Settings::default() });
+    let from_disk = cold_python(&lab);
+    lab.set_settings(Settings::page_by_page()).unwrap();
+    assert!(!lab.device().direct_io() && lab.options_in_force().iter().any(|said| said.starts_with("from memory")));
+    let in_memory = || device::cached_pages(lab.image().file()).unwrap();
+    for _ in 0..3 {
+        let (coldness, bytes) = cold_python(&lab);
+        assert!(coldness.is_cold(), "{coldness:?}");
+        assert_eq!(bytes, from_disk.1);
+        assert!(in_memory() > Pages(200), "{:?}", in_memory());
+    }
+    lab.set_settings(Settings::default()).unwrap();
+    assert_eq!(device::cached_pages(lab.image().file()).unwrap(), Pages(0));
+    assert!(lab.device().direct_io() && cold_python(&lab).0.is_cold());
 }
 
 #[test]
@@ -158,7 +177,7 @@ fn one_page_read_through_a_mount_that_stays_alive_makes_the_launch_lukewarm() {
     let home = Home::new();
     let file = home.file("data", 1 << 20);
     let image = Image::build(&Closure::from_paths([&file]), Path::new(DEFAULT_BASE), Vec::new()).unwrap();
-    let lab = Lab::new(image, Settings { read_ahead_kb: 0, throttle: None }).unwrap();
+    let lab = Lab::new(image, Settings { read_ahead_kb: 0, ..Settings::default() }).unwrap();
     lab.prepare_cold().unwrap();
     inside_lab(&lab, || {
         assert!(lab.verify_cold().unwrap().is_cold());
@@ -246,12 +265,12 @@ fn a_throttled_launch_takes_as_long_as_its_limits_say() {
     // What others do with the disk only takes time.
     let free = (0..3).map(|_| read_it(&lab)).fold(f64::INFINITY, f64::min);
     assert!(lab.cgroups().is_empty());
-    lab.set_settings(Settings { read_ahead_kb: 128, throttle: Some(limits) }).unwrap();
+    lab.set_settings(Settings { throttle: Some(limits), ..Settings::default() }).unwrap();
     // 8.4 MB at 8 MB/s: 1.05 s.
     let by_bytes = read_it(&lab);
     assert!(by_bytes > 0.7 && by_bytes > 2.0 * free, "{by_bytes} s against {free} s");
     // 2048 single pages at 400/s: 5.1 s.
-    lab.set_settings(Settings { read_ahead_kb: 0, throttle: Some(limits) }).unwrap();
+    lab.set_settings(Settings { read_ahead_kb: 0, throttle: Some(limits), from_memory: false }).unwrap();
     let by_requests = read_it(&lab);
     assert!(by_requests > 3.0 && by_requests > 2.0 * by_bytes, "{by_requests} s against {by_bytes} s");
     let group = lab.cgroups()[0].parent().unwrap().to_path_buf();
@@ -268,7 +287,7 @@ fn what_waits_for_a_throttled_device_goes_on_when_the_throttle_is_lifted_and_the
     // A page in 100 s: nothing ends by itself.
     let limits = Throttle { iops: 0, bytes_per_second: 40 };
     let mut lab = home.lab_of(std::slice::from_ref(&file));
-    lab.set_settings(Settings { read_ahead_kb: 0, throttle: Some(limits) }).unwrap();
+    lab.set_settings(Settings { read_ahead_kb: 0, throttle: Some(limits), from_memory: false }).unwrap();
     lab.prepare_cold().unwrap();
     let group = lab.cgroups()[0].parent().unwrap().to_path_buf();
     let rules = || -> String {

@@ -17,6 +17,7 @@ impl Lab {
             self.image().files().len()
         ));
         said.push(match self.device().direct_io() {
+            _ if settings.from_memory => "from memory: the loop device reads through the host's page cache".to_owned(),
             true => "direct I/O: the loop device reads past the host's page cache".to_owned(),
             false => "no direct I/O: the file system of the image refuses it, so the image's own cached pages are dropped before each launch".to_owned(),
         });

@@ -89,8 +89,7 @@ fn record_all(
 ) -> Result<Attempt, Failure> {
     let mut discarded = 0;
     let mut needed = Vec::new();
-    let slow = Settings { read_ahead_kb: 0, throttle: None };
-    lab.set_settings(slow).map_err(failed(Kind::Machine))?;
+    lab.set_settings(Settings::page_by_page()).map_err(failed(Kind::Machine))?;
     let mut recorded: Vec<(String, RecordedCold)> = Vec::new();
     for number in 1..=TRAININGS {
         progress.count("recording at readahead 0: which pages are needed?", number, TRAININGS);

@@ -19,7 +19,7 @@ fn hold(base: &Path, files: &[String]) -> Result<(), Box<dyn Error>> {
     let throttle = Some(Throttle { iops: 100_000, bytes_per_second: 0 });
     loop {
         let image = Image::build(&Closure::from_paths(files), base, Vec::new())?;
-        let lab = Lab::new(image, Settings { read_ahead_kb: 128, throttle })?;
+        let lab = Lab::new(image, Settings { throttle, ..Settings::default() })?;
         for _ in 0..3 {
             let argv = ["/bin/sh", "-c", "/bin/sleep 0.05"].map(Into::into).to_vec();
             let mut spec = LaunchSpec::new(argv, Identity::of_caller()?, Vec::new());

@@ -76,7 +76,7 @@ fn nothing_is_left_after_drop_and_after_a_panic() {
             let thread = scope.spawn(|| {
                 let image = Image::build(&Closure::from_paths(&files), base.path(), Vec::new()).unwrap();
                 let throttle = Some(Throttle { iops: 1000, bytes_per_second: 0 });
-                let lab = Lab::new(image, Settings { read_ahead_kb: 128, throttle }).unwrap();
+                let lab = Lab::new(image, Settings { throttle, ..Settings::default() }).unwrap();
                 assert!(!kernel_objects(base.path(), 0).is_empty());
                 let listed = directories_of(std::process::id());
                 // Labs of other tests live beside it.
