@@ -31,6 +31,8 @@ peers="$peers flex bison bc pahole"
 peers="$peers valgrind bolt-16 dpkg-dev"
 # Programs whose children a zygote forks.
 peers="$peers python3-pandas perl git default-jdk-headless libllvm14 libqt5webenginecore5"
+# A display for programs with windows.
+peers="$peers xvfb xauth x11-utils"
 
 wanted=""
 for group in "${@:-build}"; do
