@@ -43,7 +43,7 @@ fn children(place: &Path, method: &str, spawned: bool, modules: &[String]) -> St
     std::fs::create_dir_all(&hidden).unwrap();
     std::fs::write(hidden.join("sitecustomize.py"), "import sys\nsys.hidden_was_run = True\n").unwrap();
     std::fs::write(place.join("program.py"), PROGRAM).unwrap();
-    let (name, value) = python::variable(&preload, Some(hidden.as_os_str()));
+    let (name, value) = python::variable(&preload, Some(hidden.as_os_str())).unwrap();
     let done = Command::new("python3").arg(place.join("program.py")).arg(method).env(name, value).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(done.status.success() && done.stderr.is_empty(), "{}", text(&done.stderr));

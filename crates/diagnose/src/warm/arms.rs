@@ -81,7 +81,8 @@ fn treatments(
     let of = |(number, proposal): (usize, &Proposal)| match made.get(&number) {
         Some(made) => Some(of_made(number, proposal, made.as_ref().ok()?.clone())),
         None => {
-            let variables = proposal.environment().into_iter().chain(imports.get(&number).cloned()).collect::<Vec<_>>();
+            let imports = imports.get(&number).and_then(|one| one.as_ref().ok());
+            let variables = proposal.environment().into_iter().chain(imports.cloned()).collect::<Vec<_>>();
             let changes_something = !variables.is_empty() || !proposal.files().is_empty();
             changes_something.then(|| of_fix(number, proposal, variables))
         }

@@ -74,6 +74,7 @@ impl Looked {
             }
         }
         failing.extend(made.iter().filter_map(|(number, made)| Some((*number, made.as_ref().err()?.clone()))));
+        failing.extend(imports.iter().filter_map(|(number, one)| Some((*number, one.as_ref().err()?.clone()))));
         case.progress.step("explaining the warm launch");
         summary::summarize(&summary::Input {
             target: case.target,

@@ -9,10 +9,10 @@ use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_session::whole_file;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// The variable that a treated launch has, by the place of its proposal.
-pub type PythonPreloads = BTreeMap<usize, (OsString, OsString)>;
+/// The variable that a treated launch has, or why it cannot be treated, by the place of its proposal.
+pub type PythonPreloads = BTreeMap<usize, Result<(OsString, OsString), String>>;
 
 /// Writes the files of all fixes that have some.
 ///
@@ -39,5 +39,14 @@ pub fn write(case: &Case<'_>, proposals: &[Proposal]) -> Result<PythonPreloads, 
     })?;
     let variables = target.variables();
     let user = variables.iter().rfind(|(name, _)| name == python::VARIABLE).map(|(_, value)| value.as_os_str());
-    Ok(all.iter().map(|(number, directory, _)| (*number, python::variable(directory, user))).collect())
+    let variable = |directory: &Path| {
+        let why = || {
+            format!(
+                "it cannot be tried: Python finds no module in {}, for the colon (-o DIRECTORY)",
+                directory.display()
+            )
+        };
+        python::variable(directory, user).ok_or_else(why)
+    };
+    Ok(all.iter().map(|(number, directory, _)| (*number, variable(directory))).collect())
 }

@@ -5,6 +5,7 @@
 use crate::proposal::before;
 use crate::treatment::Treatment;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Where Python looks for modules first (manual of Python, Command line and environment).
@@ -25,9 +26,11 @@ pub fn files(treatment: &Treatment) -> Option<[(&'static str, Vec<u8>); 2]> {
     Some([("sitecustomize.py", SITECUSTOMIZE.as_bytes().to_vec()), ("modules", list)])
 }
 
-/// The variable of a launch that finds them in `directory`; `user` is what it has already.
-pub fn variable(directory: &Path, user: Option<&OsStr>) -> (OsString, OsString) {
-    (VARIABLE.into(), before(directory.as_os_str(), user))
+/// The variable of a launch that finds them in `directory`; `user` is what it has already. `None` where no Python would: a colon in
+/// the name ends it, and nothing escapes one.
+pub fn variable(directory: &Path, user: Option<&OsStr>) -> Option<(OsString, OsString)> {
+    let directory = directory.as_os_str();
+    (!directory.as_bytes().contains(&b':')).then(|| (VARIABLE.into(), before(directory, user)))
 }
 
 #[cfg(test)]
@@ -48,7 +51,8 @@ mod tests {
 
     #[test]
     fn the_user_s_own_path_comes_behind() {
-        let of = |user: Option<&str>| variable(Path::new("/d/x"), user.map(OsStr::new)).1;
+        let of = |user: Option<&str>| variable(Path::new("/d/x"), user.map(OsStr::new)).unwrap().1;
         assert_eq!([of(None), of(Some("")), of(Some("/own"))], ["/d/x", "/d/x", "/d/x:/own"].map(OsString::from));
+        assert_eq!(variable(Path::new("/d:e/x"), None), None);
     }
 }
