@@ -11,11 +11,13 @@
 //!   linker's next one is that of the object that is relocated: whose own pages it touched last.
 //!
 //! The time between two events counts without what the thread did not run, and without the time of major faults, which wait for
-//! storage; and up to [`LONGEST`], except where it is known that nobody but the linker ran: where waits were recorded, from the last
-//! library on until the program itself, which comes last, is relocated. That is when the linker protects what it has relocated of it,
-//! which splits its mapping. Between a fault of the linker and one of other code (a constructor, a resolver of an indirect function)
-//! nothing counts: who ran is not known there. So times are too small rather than too large; a static program has none, nor has one
-//! that relocates itself (static PIE), nor what is bound or loaded after main began.
+//! storage. From the last library on until the program itself, which comes last, is relocated, nobody runs but the linker and the
+//! resolvers of indirect functions that it calls: all of it counts. Then the linker protects what it has relocated of the program,
+//! which splits its mapping, and that is recorded where the program has such a part (`-z relro`) and the kernel is 6.4 or later.
+//! Elsewhere, and where waits were not recorded, some were lost, or a hypervisor took long, time counts up to [`LONGEST`], and between
+//! a fault of the linker and one of other code (a constructor, a resolver) none does: who ran is not known. So times are too small
+//! rather than too large; a static program has none, nor has one that relocates itself (static PIE), nor what is bound or loaded after
+//! main began.
 //!
 //! Leaves what that costs a launch, and what would end it, to the findings `relocation_cost` and `many_libraries`.
 
@@ -24,7 +26,7 @@ use crate::files::FileId;
 use crate::integer_hash::IntegerMap;
 use crate::launch_facts::{FaultPlace, LaunchFacts};
 use crate::off_cpu_times::waits_recorded;
-use slowpath_tables::{FaultKind, FileKey, MappingOp, Nanos, ProcessKey, SectionKind};
+use slowpath_tables::{FaultKind, FileKey, MappingOp, Nanos, OffCpuReason, ProcessKey, SectionKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What counts at most between two page faults or opens where other code may have run. The linker's own work is longer only where
@@ -195,13 +197,22 @@ struct Rows {
     mappings: IntegerMap<ProcessKey, Vec<(Nanos, FileId, u64)>>,
     /// Begin and end of the intervals in which the first thread did not run.
     off_cpu: IntegerMap<ProcessKey, Vec<(Nanos, Nanos)>>,
+    /// Begins of those of more than [`LONGEST`] that a hypervisor took: they are known by their sum and stand before it.
+    stolen: IntegerMap<ProcessKey, Vec<Nanos>>,
+    /// Whether waits were recorded and none were lost.
+    has_all_waits: bool,
 }
 
 impl Rows {
     fn new(facts: &LaunchFacts<'_>) -> Self {
         let tables = &facts.tables;
-        let mut rows =
-            Self { opens: IntegerMap::default(), mappings: IntegerMap::default(), off_cpu: IntegerMap::default() };
+        let mut rows = Self {
+            opens: IntegerMap::default(),
+            mappings: IntegerMap::default(),
+            off_cpu: IntegerMap::default(),
+            stolen: IntegerMap::default(),
+            has_all_waits: waits_recorded(tables) && tables.manifest.losses.of("off_cpu") == 0,
+        };
         for (number, open) in tables.opens.iter().enumerate().filter(|(_, open)| open.tid == open.pid) {
             let key = open.dev.zip(open.ino).map(|(dev, ino)| FileKey { dev, ino });
             let file = key.and_then(|key| facts.files.find(key));
@@ -216,11 +227,20 @@ impl Rows {
         }
         for row in tables.off_cpu.iter().filter(|row| row.tid == row.pid) {
             rows.off_cpu.entry(row.process()).or_default().push((row.ts, row.ts + row.duration));
+            if row.reason == OffCpuReason::Stolen && row.duration > LONGEST {
+                rows.stolen.entry(row.process()).or_default().push(row.ts);
+            }
         }
         rows.opens.values_mut().for_each(|rows| rows.sort_by_key(|row| row.0));
         rows.mappings.values_mut().for_each(|rows| rows.sort_by_key(|row| row.0));
         rows.off_cpu.values_mut().for_each(|rows| rows.sort_unstable());
         rows
+    }
+
+    /// Whether it is known when the thread of a start ran, as exactly as [`LONGEST`].
+    fn off_cpu_is_exact(&self, window: &Window) -> bool {
+        let stolen = self.stolen.get(&window.process).into_iter().flatten();
+        self.has_all_waits && !stolen.copied().any(|ts| window.began <= ts && ts < window.ended)
     }
 
     /// How long the thread ran from `from` to `to`.
@@ -249,14 +269,17 @@ enum Event {
 /// `executed`: the files that the kernel mapped for the process when it executed programs.
 fn start(facts: &LaunchFacts<'_>, rows: &Rows, window: &Window, executed: &BTreeSet<FileId>) -> Start {
     let is_within = |ts: Nanos| window.began <= ts && ts < window.ended;
+    let mappings = || rows.mappings.get(&window.process).into_iter().flatten().filter(|row| is_within(row.0));
+    // Nothing of the program is mapped again before it is relocated and protected.
+    let program_relocated_at =
+        mappings().find(|(_, file, _)| Some(*file) == window.program).map_or(window.ended, |(ts, ..)| *ts);
     let mut mapped: BTreeMap<FileId, u64> = BTreeMap::new();
     let mut last_mapped = Nanos(0);
-    let mappings = || rows.mappings.get(&window.process).into_iter().flatten().filter(|row| is_within(row.0));
     for (ts, file, length) in mappings() {
         // A first mapping reserves all; what is split later is reported again, also what was mapped when the program was executed.
         let known = mapped.entry(*file).or_insert_with(|| {
-            let is_new = !executed.contains(file);
-            last_mapped = if is_new { last_mapped.max(*ts) } else { last_mapped };
+            let is_loaded = !executed.contains(file) && *ts < program_relocated_at;
+            last_mapped = if is_loaded { last_mapped.max(*ts) } else { last_mapped };
             0
         });
         *known = (*known).max(*length);
@@ -275,15 +298,16 @@ fn start(facts: &LaunchFacts<'_>, rows: &Rows, window: &Window, executed: &BTree
     let is_library = |file: FileId| {
         mapped.contains_key(&file) && Some(file) != window.program && !facts.files.get(file).sections.is_empty()
     };
-    let last_open =
-        events.iter().rposition(|(_, event)| matches!(event, Event::Open(_, Some(file)) if is_library(*file)));
+    // What a constructor opens is no part of loading the program.
+    let last_open = events.iter().rposition(|(ts, event)| {
+        *ts < program_relocated_at && matches!(event, Event::Open(_, Some(file)) if is_library(*file))
+    });
     // Where opens were not recorded, mappings tell when the last library came.
     let loaded_at = last_open.map_or(last_mapped, |last| events[last].0);
     let first_relocation = events.partition_point(|(ts, _)| *ts <= loaded_at);
-    let program_relocated_at =
-        mappings().find(|(ts, file, _)| *ts > loaded_at && Some(*file) == window.program).map(|(ts, ..)| *ts);
-    let linkers_alone = program_relocated_at.filter(|_| waits_recorded(&facts.tables)).map(|until| (loaded_at, until));
-    let timed = Timed { facts, rows, process: window.process, events: &events, linkers_alone };
+    let is_known = program_relocated_at < window.ended && rows.off_cpu_is_exact(window);
+    let linkers_alone = is_known.then_some((loaded_at, program_relocated_at));
+    let timed = Timed { facts, rows, window, events: &events, linkers_alone };
     Start {
         process: window.process,
         relocated: timed.relocated(first_relocation),
@@ -294,7 +318,7 @@ fn start(facts: &LaunchFacts<'_>, rows: &Rows, window: &Window, executed: &BTree
 struct Timed<'a> {
     facts: &'a LaunchFacts<'a>,
     rows: &'a Rows,
-    process: ProcessKey,
+    window: &'a Window,
     events: &'a [(Nanos, Event)],
     /// When nobody but the linker ran on the thread, where that is known.
     linkers_alone: Option<(Nanos, Nanos)>,
@@ -303,12 +327,14 @@ struct Timed<'a> {
 impl Timed<'_> {
     /// What counts of the time from `from` to `to`.
     fn counted(&self, from: Nanos, to: Nanos) -> Nanos {
-        let ran = self.rows.ran(self.process, from, to);
-        let is_linkers = self.linkers_alone.is_some_and(|(begin, end)| begin <= from && to <= end);
-        if is_linkers { ran } else { ran.min(LONGEST) }
+        let ran = |from, to| self.rows.ran(self.window.process, from, to);
+        match self.linkers_alone.filter(|(begin, end)| *begin <= from && from < *end) {
+            Some((_, end)) => ran(from, to.min(end)) + ran(to.min(end), to).min(LONGEST),
+            None => ran(from, to).min(LONGEST),
+        }
     }
 
-    /// Time from an event to the next, where both are the linker's; of a fault alone where the next is not. A major fault's own is left out.
+    /// Time from an event to the next, where it is known who ran; else of a fault alone. A major fault's own is left out.
     fn time(&self, number: usize) -> Nanos {
         let (ts, event) = self.events[number];
         let (from, own) = match event {
@@ -322,11 +348,17 @@ impl Timed<'_> {
                 }
             }
         };
-        match self.events.get(number + 1) {
-            Some((next, Event::Open(..))) => self.counted(from, *next),
-            Some((next, Event::Fault(step))) if step.is_linkers => self.counted(from, *next).max(own),
-            _ => own,
-        }
+        let to = match self.events.get(number + 1) {
+            Some((next, Event::Open(..))) => *next,
+            Some((next, Event::Fault(step))) if step.is_linkers => *next,
+            other => self.until_relocated(from, other.map_or(self.window.ended, |(next, _)| *next)),
+        };
+        self.counted(from, to).max(own)
+    }
+
+    /// How far it is known who ran from `from` on, where other code runs at `to`.
+    fn until_relocated(&self, from: Nanos, to: Nanos) -> Nanos {
+        self.linkers_alone.filter(|(begin, end)| *begin <= from && from < *end).map_or(from, |(_, end)| to.min(end))
     }
 
     /// Time in a minor fault.
@@ -341,9 +373,10 @@ impl Timed<'_> {
     fn relocated(&self, first: usize) -> BTreeMap<FileId, Relocated> {
         let mut objects: BTreeMap<FileId, Relocated> = BTreeMap::new();
         let mut current = None;
-        for (number, (_, event)) in self.events.iter().enumerate().skip(first) {
+        for (number, (ts, event)) in self.events.iter().enumerate().skip(first) {
             let Event::Fault(step) = event else { continue };
             let (true, FaultPlace::File { file, page, prot }) = (step.is_linkers, self.facts.places[step.row]) else {
+                self.add_alone(&mut objects, current, number, *ts);
                 continue;
             };
             let section = self.facts.files.get(file).section_of_page(page);
@@ -353,6 +386,7 @@ impl Timed<'_> {
             if is_written || is_table {
                 current = Some(file);
             } else if !is_searched {
+                self.add_alone(&mut objects, current, number, *ts);
                 continue;
             }
             let object = objects.entry(current.unwrap_or(file)).or_default();
@@ -367,6 +401,14 @@ impl Timed<'_> {
             object.time += self.time(number);
         }
         objects
+    }
+
+    /// Adds the time of a fault for something else, a resolver's or for memory of the linker's own, to the object that is being relocated.
+    fn add_alone(&self, objects: &mut BTreeMap<FileId, Relocated>, current: Option<FileId>, number: usize, ts: Nanos) {
+        let is_alone = self.linkers_alone.is_some_and(|(begin, end)| begin <= ts && ts < end);
+        if let Some(object) = current.filter(|_| is_alone).and_then(|file| objects.get_mut(&file)) {
+            object.time += self.time(number);
+        }
     }
 
     /// Libraries until the event `last`, and the time of each until the next one, or until the first relocation.

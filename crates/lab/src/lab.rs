@@ -32,8 +32,8 @@ pub struct Settings {
     pub read_ahead_kb: u64,
     /// Limits of the read rate, if any.
     pub throttle: Option<Throttle>,
-    /// Whether the device reads the image through the host's page cache. A launch asks it for the same pages, and gets them without
-    /// waiting for a disk: for launches of which counts what they read, not how long they take.
+    /// Whether the device reads the image through the host's page cache. A launch asks it for the same pages, and does not wait for a
+    /// disk where a launch before it has read them: for launches of which counts what they read, not how long they take.
     pub from_memory: bool,
 }
 
@@ -126,8 +126,8 @@ impl Lab {
             self.throttle = throttle;
         }
         if self.settings.from_memory && !settings.from_memory {
-            // Tens of megabytes that nobody reads any more.
-            device::forget_pages(self.image.file()).map_err(failed("drop the cached image of", &self.device.path()))?;
+            // Tens of megabytes that nobody reads any more. If they stay, no launch gets them: the device reads past them, or drops them.
+            let _ = device::forget_pages(self.image.file());
         }
         self.settings = settings;
         Ok(())
@@ -241,7 +241,7 @@ impl Lab {
                 pause = (pause * 2).min(Duration::from_millis(10));
             }
         }
-        if self.is_cold_below() {
+        if self.must_be_cold_below() {
             device::forget_pages(self.image.file()).map_err(failed("drop the cached image of", &path))?;
         }
         device::set_read_ahead(&name, self.settings.read_ahead_kb)?;
@@ -278,7 +278,7 @@ impl Lab {
         // Metadata first: what is read between the two looks counts against the launch, not for it.
         let metadata = count(self.device.file())?;
         let delivered = (device::io_of(&name)? - prepared.io).bytes;
-        let below = if self.is_cold_below() { count(self.image.file())? } else { Pages(0) };
+        let below = if self.must_be_cold_below() { count(self.image.file())? } else { Pages(0) };
         let Prepared { fresh, holders, .. } = prepared;
         Ok(Evidence { fresh, holders, delivered, metadata, below, mounting: self.mounting })
     }
@@ -356,7 +356,7 @@ impl Lab {
     }
 
     /// Whether pages of the image can be in memory below the device, and must not be.
-    fn is_cold_below(&self) -> bool {
+    fn must_be_cold_below(&self) -> bool {
         !self.device.direct_io() && !self.settings.from_memory
     }
 

@@ -93,7 +93,12 @@ fn finding(costs: &[Nanos], shown: &Found<'_>) -> Option<Finding> {
     let tables = &facts.tables;
     let Doubts { confidence, reasons } = doubts(
         facts,
-        &[("opens", tables.opens.len()), ("faults", tables.faults.len()), ("mappings", tables.mappings.len())],
+        &[
+            ("opens", tables.opens.len()),
+            ("faults", tables.faults.len()),
+            ("mappings", tables.mappings.len()),
+            ("off_cpu", tables.off_cpu.len()),
+        ],
     );
     let lookups: u64 = most.loaded.iter().map(|one| one.lookups).sum();
     Some(Finding {

@@ -14,7 +14,7 @@
 //! for static programs; where the recording's owner may not see addresses.
 //!
 //! **Confidence.** High; medium where waits were not recorded (a thread that was displaced counts up to 1 ms then), and where
-//! rows were lost; low where more than [`LOSS_LOW`](super::doubts::LOSS_LOW) of them were.
+//! rows were lost, also of waits; low where more than [`LOSS_LOW`](super::doubts::LOSS_LOW) of them were.
 
 pub(crate) mod settings;
 
@@ -127,8 +127,10 @@ fn finding(costs: &[Nanos], shown: &Found<'_>) -> Option<Finding> {
     let most = shown.starts.iter().max_by_key(|start| (start.relocation(), std::cmp::Reverse(start.process)))?;
     let name = facts.processes.name(most.process);
     let tables = &facts.tables;
-    let Doubts { confidence, reasons } =
-        doubts(facts, &[("faults", tables.faults.len()), ("mappings", tables.mappings.len())]);
+    let Doubts { confidence, reasons } = doubts(
+        facts,
+        &[("faults", tables.faults.len()), ("mappings", tables.mappings.len()), ("off_cpu", tables.off_cpu.len())],
+    );
     let beside = if objects.len() > 1 { format!(" and {} more", objects.len() - 1) } else { String::new() };
     Some(Finding {
         name: NAME.to_owned(),

@@ -131,29 +131,77 @@ fn a_long_time_between_two_faults_and_waiting_are_not_relocation() {
     assert!((with.cost.value - (2.3 + 0.0005)).abs() < 1e-9, "{with:?}");
 }
 
-#[test]
-fn long_searches_count_whole_until_the_program_is_protected_where_waits_were_recorded() {
-    // 3 ms in which symbols are searched; then, behind the mark, something takes as long between two faults of the linker.
-    let searches = linkers(1_000_000, 3_000_000, PROGRAM_DATA, 2, "minor");
-    let later = linkers(4_200_000, 3_000_000, PROGRAM_DATA + 8192, 2, "minor");
-    // Mapped between them is a library: opens are not recorded here, so it says when loading ended.
+/// A library that is opened and mapped at 0.9 ms, the program protected and so mapped again at 4.1 ms, and these faults.
+fn searched(more: &str, protected: bool, faults: &str) -> Tables {
     let mapping = |ts: u64, file: u64| format!("{ts} 7 1 map {PROGRAM_DATA} 4096 3 1 {file} 1048576\n");
-    let head =
-        "== files\ndev ino path\n1 4 /lib/liba.so\n== mappings\nts pid start op address length prot dev ino offset\n";
     let library = mapping(900_000, 4);
-    let protected = [mapping(4_100_000, PROGRAM), mapping(4_150_000, LINKER)].concat();
-    let cost_of = |tables: &Tables| found(relocation_cost::NAME, tables).unwrap().cost.value;
-    let whole = recording(&format!("{head}{library}{protected}{FAULTS}{searches}{later}"));
-    // The fault at 4.0 ms has 0.2 ms until the next, across the mark.
-    assert!((cost_of(&whole) - (3.0 + 0.2 + 1.0 + 0.0005)).abs() < 1e-9, "{}", cost_of(&whole));
-    let mut without_waits = whole;
+    let marks =
+        if protected { [mapping(4_100_000, PROGRAM), mapping(4_150_000, LINKER)].concat() } else { String::new() };
+    recording(&format!(
+        "== files\ndev ino path\n1 4 /lib/liba.so\n1 5 /lib/plugin.so\n\
+         == sections\ndev ino name kind offset size\n1 4 .text text 0 4096\n1 5 .text text 0 4096\n{more}\
+         == mappings\nts pid start op address length prot dev ino offset\n{library}{marks}{FAULTS}{faults}"
+    ))
+}
+
+/// 3 ms in which symbols are searched, 2 ms across the mark, and then 3 ms in which something else may have run.
+fn searches() -> String {
+    let before = linkers(1_000_000, 3_000_000, PROGRAM_DATA, 2, "minor");
+    before + &linkers(6_000_000, 3_000_000, PROGRAM_DATA + 8192, 2, "minor")
+}
+
+fn relocation_of(tables: &Tables) -> f64 {
+    found(relocation_cost::NAME, tables).unwrap().cost.value
+}
+
+#[track_caller]
+fn assert_ms(tables: &Tables, expected: f64) {
+    let cost = relocation_of(tables);
+    assert!((cost - expected).abs() < 1e-9, "{cost}");
+}
+
+#[test]
+fn long_searches_count_whole_until_the_program_is_protected_where_waits_are_known() {
+    let whole = searched("", true, &searches());
+    // 3 ms, 0.1 until the mark and at most 1 behind it, at most 1 of the last 3, and the last fault.
+    assert_ms(&whole, 3.0 + 0.1 + 1.0 + 1.0 + 0.0005);
+    let limited = 1.0 + 1.0 + 1.0 + 0.0005;
+    assert_ms(&searched("", false, &searches()), limited);
+    let mut without_waits = searched("", true, &searches());
     without_waits.manifest.probes.clear();
-    assert!((cost_of(&without_waits) - (1.0 + 0.2 + 1.0 + 0.0005)).abs() < 1e-9);
-    let unknown = recording(&format!("{head}{library}{FAULTS}{searches}{later}"));
-    assert!(
-        (cost_of(&unknown) - (1.0 + 0.2 + 1.0 + 0.0005)).abs() < 1e-9,
-        "nothing says when the program was relocated"
-    );
+    assert_ms(&without_waits, limited);
+    let mut lost = searched("", true, &searches());
+    lost.manifest.losses.add("off_cpu", 3);
+    assert_ms(&lost, limited);
+    assert_eq!(found(relocation_cost::NAME, &lost).unwrap().confidence, Confidence::Low);
+    let stolen = "== off_cpu\nts duration pid start tid reason\n500000 1500000 7 1 7 stolen\n";
+    // The row's own time is taken off where it stands: all of it before the faults but 1 ms.
+    assert_ms(&searched(stolen, true, &searches()), limited);
+}
+
+#[test]
+fn the_last_search_counts_until_the_program_is_protected_whoever_runs_next() {
+    let last = linkers(1_000_000, 2_500_000, PROGRAM_DATA, 1, "minor");
+    let rows = searched("", true, &format!("{last}{}", main_begins(8_000_000)));
+    assert_ms(&rows, 3.1);
+    // A fault of a resolver, in code of the library, and one of the linker for memory of its own.
+    let [resolver, own] = [(2_000_000, 1, PROGRAM_DATA + 16), (3_000_000, 2, LINKER_CODE + 4096)]
+        .map(|(ts, address, ip)| format!("{ts} 500 7 1 7 {address} {ip} minor false\n"));
+    let rows = searched("", true, &format!("{last}{resolver}{own}{}", main_begins(8_000_000)));
+    assert_ms(&rows, 3.1);
+    let unknown = searched("", false, &format!("{last}{resolver}{own}{}", main_begins(8_000_000)));
+    assert!(found(relocation_cost::NAME, &unknown).is_none());
+    let early = searched("", true, &format!("{last}{}", main_begins(3_000_000)));
+    assert!(found(relocation_cost::NAME, &early).is_none(), "who ran until 3 ms is not known");
+}
+
+#[test]
+fn what_a_constructor_opens_does_not_end_the_loading_of_the_program() {
+    let opens = "== opens\nts pid start tid path flags result dev ino\n890000 7 1 7 /lib/liba.so 0 3 1 4\n\
+                 7000000 7 1 7 /lib/plugin.so 0 3 1 5\n";
+    let faults = linkers(1_000_000, 3_000_000, PROGRAM_DATA, 2, "minor");
+    // The open is the linker's next event: at most 1 ms behind the mark.
+    assert_ms(&searched(opens, true, &faults), 3.0 + 0.1 + 1.0);
 }
 
 #[test]

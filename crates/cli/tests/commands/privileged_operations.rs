@@ -255,6 +255,13 @@ fn what_a_context_takes_from_root_is_listed_and_goes_through_nobody_elses_direct
     process.wait().unwrap();
 }
 
+/// Whether a directory on the way to the program under test is looked at without following a link. Whoever installed it chose their
+/// names, so no table can have them.
+fn is_on_the_way_to_the_program(one: &Operation) -> bool {
+    let is_above = |path: &str| Path::new(SLOWPATH).starts_with(path);
+    one.call == "openat2" && one.is_checked && one.path.as_deref().is_some_and(is_above)
+}
+
 #[test]
 fn what_applying_and_undoing_a_fix_does_as_root_is_listed_and_goes_through_nobody_elses_directory() {
     if !root() {
@@ -264,7 +271,9 @@ fn what_applying_and_undoing_a_fix_does_as_root_is_listed_and_goes_through_nobod
     let [out, wrapper] = [case.out(), case.wrapper()].map(|path| path.to_str().unwrap().to_owned());
     let sudo = [("SUDO_UID", "65534"), ("SUDO_GID", "65534"), ("SUDO_USER", "nobody")];
     let apply = ["fix", "apply", &out, FIX, "--wrapper", &wrapper, "--unproved"];
-    all_listed("fix apply", &traced_with(&apply, &sudo, &case.at("trace")));
+    let mut operations = traced_with(&apply, &sudo, &case.at("trace"));
+    operations.retain(|one| !is_on_the_way_to_the_program(one));
+    all_listed("fix apply", &operations);
     assert!(case.wrapper().exists());
     all_listed("fix undo", &traced_with(&["fix", "undo", &out], &sudo, &case.at("trace")));
     assert!(!case.wrapper().exists());

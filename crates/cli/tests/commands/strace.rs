@@ -53,16 +53,10 @@ pub fn traced_with(words: &[&str], variables: &[(&str, &str)], file: &Path) -> V
     assert!(matches!(done.code(), 0 | 1), "{done:?}");
     let text = String::from_utf8_lossy(&fs::read(file).unwrap()).into_owned();
     let mut operations = of_root(&text);
-    operations.retain(|one| one.path.as_deref().is_none_or(|path| !is_the_programs_place(one, Path::new(path))));
+    // The path of the program under test, and of what stands beside it, is chosen by whoever started it.
+    let beside = Path::new(SLOWPATH).with_file_name("slowpath-preload");
+    operations.retain(|one| one.path.as_deref().is_none_or(|path| path != SLOWPATH && Path::new(path) != beside));
     operations
-}
-
-/// Whether it is on the program under test or what stands beside it, or looks at a directory on the way there without following a
-/// link: that path is chosen by whoever installed and started it, so no table can name it.
-fn is_the_programs_place(operation: &Operation, path: &Path) -> bool {
-    let program = Path::new(SLOWPATH);
-    let is_on_the_way = || operation.call == "openat2" && operation.is_checked && program.starts_with(path);
-    path == program || path == program.with_file_name("slowpath-preload") || is_on_the_way()
 }
 
 /// When which process was root, by the numbers of lines.

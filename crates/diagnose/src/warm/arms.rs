@@ -262,6 +262,16 @@ mod tests {
     }
 
     #[test]
+    fn modules_that_no_python_would_find_are_no_arm() {
+        let proposals = [proposal("first", None), proposal("second", None)];
+        let found = ("PYTHONPATH".into(), "/d/python-preload-1".into());
+        let imports = PythonPreloads::from([(0, Ok(found)), (1, Err("it cannot be tried".to_owned()))]);
+        let arms = choose(&target(&[]), &proposals, &Regenerated::new(), &imports);
+        let tried: Vec<_> = arms.iter().filter_map(|one| one.proposal).collect();
+        assert_eq!(tried, [0]);
+    }
+
+    #[test]
     fn artifacts_that_were_made_anew_are_an_arm_with_a_sham_of_its_own_and_those_that_were_not_are_none() {
         let regenerates = |path: &str| {
             let mut proposal = proposal("regenerate_artifact", None);
