@@ -197,7 +197,7 @@ struct Rows {
     mappings: IntegerMap<ProcessKey, Vec<(Nanos, FileId, u64)>>,
     /// Begin and end of the intervals in which the first thread did not run.
     off_cpu: IntegerMap<ProcessKey, Vec<(Nanos, Nanos)>>,
-    /// Begins of those of more than [`LONGEST`] that a hypervisor took: they are known by their sum and stand before it.
+    /// Begins of those of more than [`LONGEST`] that a hypervisor took: when is not known, their sum stands where the stay on a CPU began.
     stolen: IntegerMap<ProcessKey, Vec<Nanos>>,
     /// Whether waits were recorded and none were lost.
     has_all_waits: bool,

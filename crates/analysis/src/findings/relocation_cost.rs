@@ -10,7 +10,8 @@
 //! **Predicted saving.** None: which of it a setting ends is shown for each object, and how long the rest takes is not known before
 //! the build.
 //!
-//! **No finding** below [`LEAST_COST`] or [`LEAST_SHARE`] of the time to ready (of the length of the recording where there is none);
+//! **No finding** below [`LEAST_COST`] or [`LEAST_SHARE`] of the time to ready (of the length of the recording where there is none),
+//! and below [`NO_NOISE`] with fewer than [`LEAST_PAGES`] pages: a small program's cost is mostly what recording and interrupts add;
 //! for static programs; where the recording's owner may not see addresses.
 //!
 //! **Confidence.** High; medium where waits were not recorded (a thread that was displaced counts up to 1 ms then), and where
@@ -36,6 +37,13 @@ pub const NAME: &str = "relocation_cost";
 /// Least cost: the C library alone takes some hundredths of a millisecond.
 pub(crate) const LEAST_COST: Nanos = Nanos(300_000);
 
+/// The recorder's walks of stacks and an interrupt add less than this to the start of a program that uses the C library alone.
+const NO_NOISE: Nanos = Nanos(1_000_000);
+
+/// Pages that are written, or read in tables: the C library, the linker and a small program have a dozen. What takes [`LEAST_COST`] has
+/// a hundred.
+const LEAST_PAGES: usize = 32;
+
 /// Least share of the time to ready, as for [`super::cold_file_reads`].
 pub(crate) const LEAST_SHARE: f64 = super::cold_file_reads::LEAST_SHARE;
 
@@ -57,7 +65,14 @@ pub const FINDING: Declaration = Declaration {
             writable (lazy), symbols that nobody can replace (visibility). Prelink did all of it ahead of time; glibc dropped it in 2.36.",
     by_hand: "ldd -d PROGRAM relocates and ldd PROGRAM does not: the difference of their times is the cost; readelf -rW OBJECT lists \
               relocations; perf trace -F min --no-syscalls -- COMMAND shows the faults of ld.so",
-    least: || format!("{:.1} ms and {:.0} % of the time to ready", LEAST_COST.as_ms(), LEAST_SHARE * 100.0),
+    least: || {
+        format!(
+            "{:.1} ms and {:.0} % of the time to ready; below {:.0} ms also {LEAST_PAGES} pages",
+            LEAST_COST.as_ms(),
+            LEAST_SHARE * 100.0,
+            NO_NOISE.as_ms()
+        )
+    },
     shows_in: ShowsIn::WarmLaunches,
     find: |input| find(input.observation.launches).into_iter().collect(),
 };
@@ -73,6 +88,12 @@ impl Found<'_> {
         self.starts.iter().map(Start::relocation).sum()
     }
 
+    /// Pages that the linker wrote, or read in tables.
+    fn pages(&self) -> usize {
+        let relocated = self.starts.iter().flat_map(|start| start.relocated.values());
+        relocated.map(|one| one.written.len() + one.read.len() + one.searched.len()).sum()
+    }
+
     /// The time in page faults alone.
     fn in_faults(&self) -> Nanos {
         self.starts.iter().flat_map(|start| start.relocated.values()).map(|one| one.fault_time).sum()
@@ -86,7 +107,8 @@ fn find(launches: &[LaunchFacts<'_>]) -> Option<Finding> {
     found.sort_by_key(Found::cost);
     let costs: Vec<Nanos> = found.iter().map(Found::cost).collect();
     let shown = shown_launch(&found)?;
-    is_material(shown.cost(), shown.facts).then(|| finding(&costs, shown))?
+    let is_sure = shown.cost() >= NO_NOISE || shown.pages() >= LEAST_PAGES;
+    (is_sure && is_material(shown.cost(), shown.facts)).then(|| finding(&costs, shown))?
 }
 
 /// An object in all starts of a launch.

@@ -120,6 +120,17 @@ fn few_relocations_a_static_program_and_work_behind_main_are_none() {
 }
 
 #[test]
+fn what_recording_adds_to_a_few_pages_is_none() {
+    let cost = |every: u64, count: u64| {
+        let data = linkers(1_000_000, every, PROGRAM_DATA, count, "minor");
+        relocations(&format!("{FAULTS}{data}{}", main_begins(1_000_000 + every * count)))
+    };
+    assert!(cost(50_000, 12).is_none(), "0.55 ms on 12 pages");
+    assert!(cost(20_000, 32).is_some(), "0.62 ms on 32 pages");
+    assert!(cost(100_000, 12).is_some(), "1.1 ms on 12 pages");
+}
+
+#[test]
 fn a_long_time_between_two_faults_and_waiting_are_not_relocation() {
     let data = linkers(1_000_000, 10_000_000, PROGRAM_DATA, 2, "minor");
     let rest = linkers(11_000_000, 10_000, PROGRAM_DATA + 8192, 60, "minor");
