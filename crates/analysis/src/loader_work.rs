@@ -17,7 +17,7 @@
 //! Elsewhere, and where waits were not recorded, some were lost, or a hypervisor took long, time counts up to [`LONGEST`], and between
 //! a fault of the linker and one of other code (a constructor, a resolver) none does: who ran is not known. So times are too small
 //! rather than too large; a static program has none, nor has one that relocates itself (static PIE), nor what is bound or loaded after
-//! main began.
+//! main began, or after a resolver of the program's own ran.
 //!
 //! Leaves what that costs a launch, and what would end it, to the findings `relocation_cost` and `many_libraries`.
 
@@ -81,6 +81,11 @@ impl Start {
     /// Time to relocate.
     pub fn relocation(&self) -> Nanos {
         self.relocated.values().map(|one| one.time).sum()
+    }
+
+    /// Pages that the linker wrote, or faulted in of tables.
+    pub fn pages(&self) -> usize {
+        self.relocated.values().map(|one| one.written.len() + one.read.len() + one.searched.len()).sum()
     }
 
     /// Time to load.
@@ -197,8 +202,8 @@ struct Rows {
     mappings: IntegerMap<ProcessKey, Vec<(Nanos, FileId, u64)>>,
     /// Begin and end of the intervals in which the first thread did not run.
     off_cpu: IntegerMap<ProcessKey, Vec<(Nanos, Nanos)>>,
-    /// Begins of those of more than [`LONGEST`] that a hypervisor took: when is not known, their sum stands where the stay on a CPU began.
-    stolen: IntegerMap<ProcessKey, Vec<Nanos>>,
+    /// What a hypervisor took from the first thread: the sum is known, and when only as exactly as its stays on a CPU.
+    stolen: IntegerMap<ProcessKey, Nanos>,
     /// Whether waits were recorded and none were lost.
     has_all_waits: bool,
 }
@@ -227,8 +232,8 @@ impl Rows {
         }
         for row in tables.off_cpu.iter().filter(|row| row.tid == row.pid) {
             rows.off_cpu.entry(row.process()).or_default().push((row.ts, row.ts + row.duration));
-            if row.reason == OffCpuReason::Stolen && row.duration > LONGEST {
-                rows.stolen.entry(row.process()).or_default().push(row.ts);
+            if row.reason == OffCpuReason::Stolen {
+                *rows.stolen.entry(row.process()).or_default() += row.duration;
             }
         }
         rows.opens.values_mut().for_each(|rows| rows.sort_by_key(|row| row.0));
@@ -237,10 +242,9 @@ impl Rows {
         rows
     }
 
-    /// Whether it is known when the thread of a start ran, as exactly as [`LONGEST`].
-    fn off_cpu_is_exact(&self, window: &Window) -> bool {
-        let stolen = self.stolen.get(&window.process).into_iter().flatten();
-        self.has_all_waits && !stolen.copied().any(|ts| window.began <= ts && ts < window.ended)
+    /// Whether it is known when the first thread of a process ran, as exactly as [`LONGEST`].
+    fn off_cpu_is_exact(&self, process: ProcessKey) -> bool {
+        self.has_all_waits && self.stolen.get(&process).is_none_or(|stolen| *stolen <= LONGEST)
     }
 
     /// How long the thread ran from `from` to `to`.
@@ -305,7 +309,7 @@ fn start(facts: &LaunchFacts<'_>, rows: &Rows, window: &Window, executed: &BTree
     // Where opens were not recorded, mappings tell when the last library came.
     let loaded_at = last_open.map_or(last_mapped, |last| events[last].0);
     let first_relocation = events.partition_point(|(ts, _)| *ts <= loaded_at);
-    let is_known = program_relocated_at < window.ended && rows.off_cpu_is_exact(window);
+    let is_known = program_relocated_at < window.ended && rows.off_cpu_is_exact(window.process);
     let linkers_alone = is_known.then_some((loaded_at, program_relocated_at));
     let timed = Timed { facts, rows, window, events: &events, linkers_alone };
     Start {
@@ -327,10 +331,11 @@ struct Timed<'a> {
 impl Timed<'_> {
     /// What counts of the time from `from` to `to`.
     fn counted(&self, from: Nanos, to: Nanos) -> Nanos {
-        let ran = |from, to| self.rows.ran(self.window.process, from, to);
+        let ran = |to| self.rows.ran(self.window.process, from, to);
         match self.linkers_alone.filter(|(begin, end)| *begin <= from && from < *end) {
-            Some((_, end)) => ran(from, to.min(end)) + ran(to.min(end), to).min(LONGEST),
-            None => ran(from, to).min(LONGEST),
+            // What a constructor does behind the end is its own.
+            Some((_, end)) => ran(to.min(end)),
+            None => ran(to).min(LONGEST),
         }
     }
 
@@ -349,7 +354,7 @@ impl Timed<'_> {
             }
         };
         let to = match self.events.get(number + 1) {
-            Some((next, Event::Open(..))) => *next,
+            Some((next, Event::Open(..))) if self.linkers_alone.is_none_or(|(_, end)| *next <= end) => *next,
             Some((next, Event::Fault(step))) if step.is_linkers => *next,
             other => self.until_relocated(from, other.map_or(self.window.ended, |(next, _)| *next)),
         };
