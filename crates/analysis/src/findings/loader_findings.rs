@@ -43,7 +43,7 @@ pub(super) fn doubts(facts: &LaunchFacts<'_>, rests_on: &[(&str, usize)]) -> Dou
         doubts.of_losses(tables.manifest.losses.of(table), *kept, &format!("rows of {table}"));
     }
     doubts.reasons.push(
-        "the cost includes what recording adds: up to a third of what it is without, on eleven programs".to_owned(),
+        "the cost includes what recording adds: up to a millisecond, or a tenth".to_owned(),
     );
     doubts
 }
