@@ -42,9 +42,7 @@ pub(super) fn doubts(facts: &LaunchFacts<'_>, rests_on: &[(&str, usize)]) -> Dou
     for (table, kept) in rests_on {
         doubts.of_losses(tables.manifest.losses.of(table), *kept, &format!("rows of {table}"));
     }
-    doubts.reasons.push(
-        "the cost includes what recording adds: up to a millisecond, or a tenth".to_owned(),
-    );
+    doubts.reasons.push("the cost includes what recording adds: up to a millisecond, or a tenth".to_owned());
     doubts
 }
 
