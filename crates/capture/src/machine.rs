@@ -4,8 +4,8 @@
 use crate::probes::{self, tracepoints_for};
 use schemars::JsonSchema;
 use serde::Serialize;
+use slowpath_tables::Unavailable;
 use slowpath_tables::missing::{Missing, declared};
-use slowpath_tables::{PAGE_SIZE, Unavailable};
 use std::fmt::Display;
 use std::path::Path;
 
@@ -47,12 +47,6 @@ pub struct Facts {
     pub area_walk: bool,
     /// Kernel release.
     pub kernel: String,
-}
-
-/// Bytes of one of the kernel's pages.
-pub fn page_size() -> u64 {
-    // SAFETY: sysconf takes an integer and touches no memory of ours.
-    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(PAGE_SIZE)
 }
 
 /// Number of CPUs that events must be opened on.

@@ -1,8 +1,8 @@
 //! Whose a recording is, and what follows for what may stand in it. The rule itself is the kernel side's: `bpf/sight.bpf.h`.
 
 use crate::events::{self, EVENT_EXEC, EVENT_KINDS, SIGHT_OPEN, SIGHT_WHILE_DUMPABLE, task_state};
-use crate::machine::page_size;
 use libbpf_rs::{MapCore, MapFlags};
+use slowpath_process::page_size;
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
 use std::os::unix::fs::MetadataExt;

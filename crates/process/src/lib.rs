@@ -21,6 +21,7 @@ mod mount_table;
 mod other_process;
 mod owner;
 mod packet;
+mod page_size;
 mod removal;
 mod sandbox;
 mod state;
@@ -36,6 +37,7 @@ pub use mount_table::{MountPoint, MountTable, NotOpened};
 pub use other_process::{UnreadableLink, shares_files, status_field};
 pub use owner::Owner;
 pub use packet::{MOST_DESCRIPTORS, Packet, Peer, discard_packet, peek_packet, receive_packet, send_packet};
+pub use page_size::page_size;
 pub use removal::{remove_directory, remove_directory_as, remove_empty_directory};
 pub use sandbox::{
     Duty, Place, Printing, Sandbox, SandboxError, become_before_exec, close_all_but, reduce_before_exec,

@@ -204,7 +204,7 @@ pub fn host() -> Host {
     Host {
         kernel: uname.as_ref().map(|name| text(name.release())).unwrap_or_default(),
         machine: uname.as_ref().map(|name| text(name.machine())).unwrap_or_default(),
-        page_size: slowpath_capture::machine::page_size(),
+        page_size: slowpath_process::page_size(),
         cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
         memory_bytes: memory.unwrap_or(0),
         huge_pages: slowpath_recording::HugePages::of_this_machine(),

@@ -8,11 +8,11 @@ use crate::events::{
     EVENT_PAGE_CONTENT, LOOK_END, LOOK_LEAST_BYTES, LOOK_LEAST_PAGES, LOOK_MOST_PAGES, LOOK_ONE_IN, LOOK_PROCESS_PAGES,
     LOOK_RECORD_PAGES, event_header, page_content_event, view,
 };
-use crate::machine::page_size;
 use crate::recorder::monotonic_now;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use slowpath_process::Answer;
+use slowpath_process::page_size;
 use slowpath_tables::Nanos;
 use std::fs::File;
 use std::io::{self, IoSliceMut};
