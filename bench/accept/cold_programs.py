@@ -10,6 +10,8 @@ from typing import Any
 from diagnosed import CHROMIUM, FIREFOX, PYTHON, Case
 
 SOURCE = 'class Main { public static void main(String[] words) { System.out.println(String.format("%d", words.length)); } }'
+PANDAS = "pandas, scipy.stats, scipy.signal, scipy.ndimage, http.server, unittest.mock"
+"""As many modules as make a cold start of about a second here."""
 CASES = {
     "python": Case("python3, standard library", PYTHON),
     "gdb": Case("gdb, a line of Python", ["/usr/bin/gdb", "--batch", "-ex", "python print(1)"]),
@@ -19,6 +21,7 @@ CASES = {
     "java": Case("java -version", ["/usr/bin/java", "-version"]),
     "javac": Case("javac --help-lint", ["/usr/bin/javac", "--help-lint"]),
     "source": Case("java, a source file", ["/usr/bin/java", "{place}/Main.java"]),
+    "pandas": Case("python3, pandas and scipy", ["/usr/bin/python3", "-c", f"import {PANDAS}"]),
     "firefox": Case("Firefox to its page's first script", FIREFOX, "browser"),
     "chromium": Case("Chromium to its page's first script", CHROMIUM, "browser"),
 }

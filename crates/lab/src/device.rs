@@ -3,6 +3,7 @@
 
 use crate::error::{LabError, failed};
 use serde::Serialize;
+use slowpath_process::page_size;
 use slowpath_tables::{Bytes, Pages};
 use std::fs::{self, File};
 use std::io;
@@ -77,6 +78,12 @@ pub(crate) fn flush(device: &File) -> io::Result<()> {
 
 /// Pages of an open file or block device that are in the page cache now (`cachestat(2)`, Linux 6.5).
 pub(crate) fn cached_pages(file: &File) -> io::Result<Pages> {
+    // A length of 0 means: to the end.
+    cached_pages_in(file, Bytes(0), Bytes(0))
+}
+
+/// The same of a range that begins and ends with a page.
+pub(crate) fn cached_pages_in(file: &File, offset: Bytes, length: Bytes) -> io::Result<Pages> {
     #[repr(C)]
     struct Range {
         offset: u64,
@@ -91,11 +98,11 @@ pub(crate) fn cached_pages(file: &File) -> io::Result<Pages> {
         evicted: u64,
         recently_evicted: u64,
     }
-    // A length of 0 means: to the end.
-    let (range, mut stat) = (Range { offset: 0, length: 0 }, Stat::default());
+    let (range, mut stat) = (Range { offset: offset.0, length: length.0 }, Stat::default());
     // SAFETY: reads one `struct cachestat_range`, writes one `struct cachestat`; flags must be 0.
     match unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut stat, 0) } {
-        0 => Ok(Pages(stat.cached)),
+        // The kernel counts in its own pages.
+        0 => Ok(Bytes(stat.cached.saturating_mul(page_size())).pages_up()),
         _ => Err(io::Error::last_os_error()),
     }
 }

@@ -63,7 +63,7 @@ pub use device::DeviceIo;
 pub use directory::DEFAULT_BASE;
 pub use error::LabError;
 pub use image::{ExtraFile, Image, ImageFile};
-pub use keep::KeptMounted;
+pub use keep::{KeptMounted, PageRun};
 pub use lab::{Lab, PATIENCE, Settings};
 pub use launch_group::LaunchGroup;
 pub use loop_device::LoopDevice;

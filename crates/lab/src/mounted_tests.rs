@@ -4,7 +4,7 @@
 use crate::mount_plan::READ_MOSTLY;
 use crate::private_mounts::{MountedHere, in_private_namespace};
 use crate::{device, *};
-use slowpath_tables::{Bytes, Pages};
+use slowpath_tables::{Bytes, FileKey, Pages};
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -231,6 +231,30 @@ fn a_lab_kept_mounted_makes_the_next_launch_read_nothing_and_letting_go_makes_it
     assert!(matches!(coldness, Coldness::Lukewarm { reason: LukewarmReason::StillMounted { .. }, .. }), "{coldness:?}");
     drop(kept);
     assert!(cold_python(&lab).0.is_cold());
+}
+
+#[test]
+fn pages_that_are_known_are_read_before_a_launch_and_no_others() {
+    needs_root!();
+    let home = Home::new();
+    let (file, other) = (home.file("data", 100 * 4096), home.file("other", 100 * 4096));
+    let lab = home.lab_of(&[file.clone(), other.clone()]);
+    let key = |path: &Path| lab.file_key(&fs::canonicalize(path).unwrap()).unwrap();
+    let run = |file, first, pages| PageRun { file, first: Pages(first), pages: Pages(pages) };
+    lab.prepare_cold().unwrap();
+    let kept = lab.keep_mounted().unwrap();
+    let runs = PageRun::joined(vec![
+        run(key(&file), 0, 8),
+        // Past the end, in a file of another device, and in none.
+        run(key(&other), 90, u64::MAX / 2),
+        run(key(&other), u64::MAX - 1, 1),
+        run(FileKey { dev: 0, ..key(&other) }, 0, 90),
+        run(FileKey { ino: u64::MAX, ..key(&other) }, 0, 1),
+    ]);
+    lab.read_into_memory(&kept, &runs, || true).unwrap();
+    assert_eq!(lab.cached_file_pages().unwrap(), Pages(0), "it was to stop");
+    lab.read_into_memory(&kept, &runs, || false).unwrap();
+    assert_eq!(lab.cached_file_pages().unwrap(), Pages(8 + 10));
 }
 
 #[test]

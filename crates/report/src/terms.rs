@@ -55,7 +55,8 @@ const TERMS: [Term; 17] = [
     Term {
         name: "warm",
         title: "a launch with all of its files in memory",
-        what: "The same launch right after another one: nothing is read from storage.",
+        what: "The same launch right after another one, with what recorded launches read in memory: at most 256 KiB are read from \
+               storage.",
     },
     Term {
         name: "lab",

@@ -47,8 +47,8 @@ pub const WARM: DeclaredArm = DeclaredArm {
     name: "warm",
     title: "everything in memory",
     role: Role::Warm,
-    what: "The same launch in the same lab after one that filled the page cache. Its difference from cold is the most that reading ahead \
-           can save.",
+    what: "The same launch in the same lab after another one, with what recorded launches read in memory; it counts if it reads at most \
+           256 KiB. Its difference from cold is the most that reading ahead can save.",
 };
 
 /// The baseline of warm launches.

@@ -1,6 +1,6 @@
 //! One launch in a lab: cold and proved cold, or warm and proved warm.
 
-use slowpath_lab::{Coldness, DeviceIo, KeptMounted, Lab, LabError};
+use slowpath_lab::{Coldness, DeviceIo, KeptMounted, Lab, LabError, PageRun};
 use slowpath_launch::{BoxError, EndPolicy, Hooks, LaunchError, LaunchOutcome, LaunchSpec, Launcher};
 use slowpath_tables::Bytes;
 use std::os::fd::BorrowedFd;
@@ -158,7 +158,8 @@ pub fn cold(
 
 /// A warm launch: the same launch again and again on the same mounted file system, until one reads nothing more from
 /// the device; that one counts. What is selected is what was read, never how long it took. Where a launch before it has `kept` what it
-/// read, the first one may be it.
+/// read, the first one may be it. `known`: pages that launches are known to read, which are in memory before the first that may count: a
+/// launch that was ended when it was ready, or had a plan, has not read them all.
 ///
 /// # Errors
 /// The lab or the launch failed.
@@ -168,6 +169,7 @@ pub fn warm<Guard, E: From<LabLaunchError>>(
     mut spec: impl FnMut() -> Result<(LaunchSpec, Guard), E>,
     hooks: &mut dyn Hooks,
     kept: Option<KeptMounted>,
+    known: &[PageRun],
 ) -> Result<LaunchInLab, E> {
     let mut launches = usize::from(kept.is_some());
     let most = launches + WARM_LAUNCHES;
@@ -179,6 +181,11 @@ pub fn warm<Guard, E: From<LabLaunchError>>(
         }
     };
     loop {
+        // Not before the first of all: like the others, it is to fault in its pages, and to load inodes and directories, of which `known`
+        // says nothing.
+        if launches == 1 {
+            lab.read_into_memory(&kept, known, || hooks.stop_requested()).map_err(LabLaunchError::from)?;
+        }
         let before = lab.io().map_err(LabLaunchError::from)?;
         let (spec, _guard) = spec()?;
         let mut hooks = InLab::new(lab, &spec, false, hooks);
@@ -199,3 +206,61 @@ pub fn warm<Guard, E: From<LabLaunchError>>(
 pub const WARM_ALLOWANCE: Bytes = Bytes(256 << 10);
 /// Launches in a row until one reads no more; a launch that is ended when it is ready leaves some reading undone.
 const WARM_LAUNCHES: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowpath_lab::{Closure, DEFAULT_BASE, Image, Settings};
+    use slowpath_launch::{Identity, mock};
+    use slowpath_tables::Pages;
+    use std::path::Path;
+
+    /// Reads the same pages in each launch.
+    struct Reads<'a> {
+        lab: &'a Lab,
+        pages: Vec<PageRun>,
+        launches: usize,
+    }
+
+    impl Launcher for Reads<'_> {
+        fn launch(&mut self, _: &LaunchSpec, _: &mut dyn Hooks) -> Result<LaunchOutcome, LaunchError> {
+            let mount = self.lab.keep_mounted().unwrap();
+            self.lab.read_into_memory(&mount, &self.pages, || false).unwrap();
+            self.launches += 1;
+            Ok(mock::ready_after(1))
+        }
+    }
+
+    #[test]
+    fn a_launch_is_repeated_until_it_reads_no_more_and_what_is_known_need_not_be_read_by_one() {
+        if !nix::unistd::geteuid().is_root() {
+            println!("skipped: needs root for loop devices and mounts");
+            return;
+        }
+        // Larger than what is allowed of a warm launch.
+        let (program, script) = (Path::new("/usr/bin/python3"), std::fs::canonicalize("/usr/bin/python3").unwrap());
+        let image = Image::build(&Closure::from_paths([program]), Path::new(DEFAULT_BASE), Vec::new()).unwrap();
+        let lab = Lab::new(image, Settings::default()).unwrap();
+        let file = lab.file_key(&script).unwrap();
+        let pages = vec![PageRun { file, first: Pages(0), pages: Pages(1000) }];
+        let launches = |known: &[PageRun], is_kept: bool| {
+            lab.prepare_cold().unwrap();
+            let kept = is_kept.then(|| lab.keep_mounted().unwrap());
+            let mut launcher = Reads { lab: &lab, pages: pages.clone(), launches: 0 };
+            let spec = || {
+                Ok::<_, LabLaunchError>((
+                    LaunchSpec::new(vec!["x".into()], Identity::of_caller().unwrap(), Vec::new()),
+                    (),
+                ))
+            };
+            let mut hooks = slowpath_launch::NoHooks;
+            let launched = warm(&lab, &mut launcher, spec, &mut hooks, kept, known).unwrap();
+            assert_eq!((launched.not_as_meant, launched.io.bytes), (None, Bytes(0)));
+            launcher.launches
+        };
+        assert_eq!(launches(&pages, true), 1);
+        assert_eq!(launches(&[], true), 2);
+        // The first of all does not count, whatever is known.
+        assert_eq!(launches(&pages, false), 2);
+    }
+}

@@ -1,5 +1,6 @@
 //! The arms of a diagnosis: plans as files, and how one launch of each arm is made.
 
+use super::training::ReadByLaunches;
 use crate::ArmSet;
 use crate::plan_files::{trainings, write_plan};
 use slowpath_analysis::merge::merge;
@@ -235,8 +236,8 @@ pub fn with_plan(mut spec: LaunchSpec, plan: &Path, report: Option<&Path>) -> La
 pub struct Launches<'a> {
     target: &'a Target,
     lab: &'a mut Lab,
-    /// What a cold launch reads at least.
-    needed: Bytes,
+    /// What launches are known to read.
+    read: &'a ReadByLaunches,
     /// The conditions asked for.
     settings: Settings,
     /// What the launch before has left in memory, for a warm one.
@@ -244,9 +245,9 @@ pub struct Launches<'a> {
 }
 
 impl<'a> Launches<'a> {
-    /// Launches of a target. `needed`: what a cold one reads at least; `settings`: the conditions asked for.
-    pub fn new(target: &'a Target, lab: &'a mut Lab, needed: Bytes, settings: Settings) -> Self {
-        Self { target, lab, needed, settings, kept: None }
+    /// Launches of a target. `read`: what they are known to read; `settings`: the conditions asked for.
+    pub fn new(target: &'a Target, lab: &'a mut Lab, read: &'a ReadByLaunches, settings: Settings) -> Self {
+        Self { target, lab, read, settings, kept: None }
     }
 
     /// One launch of an arm.
@@ -257,7 +258,8 @@ impl<'a> Launches<'a> {
         let kept = self.kept.take();
         let mut launched = match &treated.treatment {
             Treatment::Warm => {
-                let launched = warm(self.lab, &mut launcher(), || next().map_err(InLab), &mut hooks, kept);
+                let next = || next().map_err(InLab);
+                let launched = warm(self.lab, &mut launcher(), next, &mut hooks, kept, &self.read.pages);
                 launched.map_err(|InLab(failure)| failure)?
             }
             treatment => {
@@ -275,7 +277,7 @@ impl<'a> Launches<'a> {
                 }
                 // With another readahead nothing is kept: it would hold for the warm launch too.
                 let keep = readahead.is_none();
-                let launched = cold(self.lab, &mut launcher(), spec, &mut hooks, Some(self.needed), keep);
+                let launched = cold(self.lab, &mut launcher(), spec, &mut hooks, Some(self.read.at_least), keep);
                 if readahead.is_some() {
                     self.lab.set_settings(self.settings).map_err(failed(Kind::Machine))?;
                 }

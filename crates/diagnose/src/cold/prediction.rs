@@ -2,6 +2,7 @@
 //! give the two ends, and the prefetcher's speed is measured with no target beside it.
 
 use super::arms::{FIX, Launches, PlanFile, untreated};
+use super::training::ReadByLaunches;
 use crate::directory::{COLD, write_json};
 use crate::plan_files::trainings;
 use serde::{Deserialize, Serialize};
@@ -97,11 +98,11 @@ pub fn pilot(
     target: &Target,
     lab: &mut Lab,
     plans: &[PlanFile],
-    needed: Bytes,
+    read: &ReadByLaunches,
     progress: &dyn Progress,
 ) -> Result<Pilot, Failure> {
     let settings = lab.settings();
-    let mut launches = Launches::new(target, &mut *lab, needed, settings);
+    let mut launches = Launches::new(target, &mut *lab, read, settings);
     let arms = untreated();
     let mut took = [Duration::ZERO; 2];
     let mut results = [ArmResult::default(), ArmResult::default()];

@@ -116,7 +116,7 @@ fn notes(input: &Input<'_>) -> Vec<String> {
     let trained = input.trained;
     notes.push(format!(
         "a launch needs at least {:.1} MB from storage; {:.2} % of the recorded cold launch's reads missed the lab",
-        trained.needed.as_mb(),
+        trained.read.at_least.as_mb(),
         trained.past_lab * 100.0
     ));
     if input.untried.is_none() {
@@ -134,7 +134,7 @@ fn notes(input: &Input<'_>) -> Vec<String> {
 
 /// The least time in which the device can deliver what is needed, beside what was measured.
 fn bound(input: &Input<'_>, bandwidth: u64, iops: u64) -> String {
-    let needed = input.trained.needed;
+    let needed = input.trained.read.at_least;
     if bandwidth == 0 {
         return format!("the device is limited to {iops} reads a second");
     }

@@ -3,7 +3,7 @@
 
 use crate::directory::COLD;
 use slowpath_capture::{LabDevice, Options, RawCapture, decode};
-use slowpath_lab::{Lab, PastLab, Settings};
+use slowpath_lab::{Lab, PageRun, PastLab, Settings};
 use slowpath_launch::{EndPolicy, LaunchOutcome, StdioPolicy};
 use slowpath_session::Progress;
 use slowpath_session::failure::{Failure, Kind, failed};
@@ -11,7 +11,7 @@ use slowpath_session::interrupt;
 use slowpath_session::recorded_launch::{self, RecorderHooks, Subject};
 use slowpath_session::target::{Target, launcher, not_ready};
 use slowpath_session::unprivileged::{Work, as_user};
-use slowpath_tables::{Asker, Bytes, Exec, FileKey, PageCacheOp};
+use slowpath_tables::{Asker, Bytes, Exec, FileKey, PageCache, PageCacheOp};
 use slowpath_verify::{cold, lab_session};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -31,12 +31,21 @@ pub const LAB_DEVICE_BYTES: &str = "lab_device_bytes";
 pub struct Trained {
     /// Number of recordings `needed-1` ... in the directory.
     pub recordings: usize,
-    /// Bytes that a launch needs at least: the smallest training until ready.
-    pub needed: Bytes,
+    /// What launches read of the lab.
+    pub read: ReadByLaunches,
     /// Bytes of lab misses, as a share of all, in the recorded cold launch.
     pub past_lab: f64,
     /// Launches that were not cold.
     pub discarded: usize,
+}
+
+/// What launches read of the lab's files.
+#[derive(Clone, Debug)]
+pub struct ReadByLaunches {
+    /// The least that one needs: the smallest training until ready.
+    pub at_least: Bytes,
+    /// Pages that any of them read, also after it was ready and by readahead.
+    pub pages: Vec<PageRun>,
 }
 
 enum Attempt {
@@ -88,7 +97,6 @@ fn record_all(
     progress: &dyn Progress,
 ) -> Result<Attempt, Failure> {
     let mut discarded = 0;
-    let mut needed = Vec::new();
     lab.set_settings(Settings::page_by_page()).map_err(failed(Kind::Machine))?;
     let mut recorded: Vec<(String, RecordedCold)> = Vec::new();
     for number in 1..=TRAININGS {
@@ -104,17 +112,17 @@ fn record_all(
     if past.share > slowpath_lab::PAST_LAB_AT_MOST || !past.outside.is_empty() {
         return Ok(Attempt::Missing { used: past.used, outside: past.outside });
     }
-    for (_, launch) in &recorded {
-        needed.push(demanded(target, &launch.raw, launch.outcome.ready_at)?);
-    }
+    let trainings = recorded.iter().map(|(_, launch)| read_by(target, launch)).collect::<Result<Vec<_>, _>>()?;
+    let at_least = trainings.iter().map(|read| read.until_ready).min().unwrap_or_default();
+    let pages = trainings.into_iter().flat_map(|read| read.pages).chain(past.read);
+    let read = ReadByLaunches { at_least, pages: PageRun::joined(pages.collect()) };
     recorded.push((COLD.to_owned(), cold));
     for (name, launch) in &recorded {
         let counters = [(LAB_DEVICE_BYTES, launch.device_bytes.0)];
         let subject = Subject::launched(target, &launch.outcome);
         recorded_launch::write(subject, &directory.join(name), &launch.raw, None, &counters)?;
     }
-    let needed = needed.into_iter().min().unwrap_or_default();
-    Ok(Attempt::Done(Trained { recordings: TRAININGS, needed, past_lab: past.share, discarded }))
+    Ok(Attempt::Done(Trained { recordings: TRAININGS, read, past_lab: past.share, discarded }))
 }
 
 /// A recorded launch that was cold.
@@ -147,18 +155,31 @@ fn recorded_cold(target: &Target, lab: &Lab, options: Options, discarded: &mut u
     Err(Failure::new(Kind::Machine, format!("no launch in the lab was cold in {ATTEMPTS} attempts")))
 }
 
-/// Bytes of the lab's files that a launch at readahead 0 asked for until it was ready.
-fn demanded(target: &Target, raw: &RawCapture, ready: Option<u64>) -> Result<Bytes, Failure> {
+/// What a recorded launch read of the lab's files.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Read {
+    until_ready: Bytes,
+    pages: Vec<PageRun>,
+}
+
+fn read_by(target: &Target, launch: &RecordedCold) -> Result<Read, Failure> {
+    let (raw, ready) = (&launch.raw, launch.outcome.ready_at);
     as_user(&target.identity, &Work::reading("reading a recorded launch"), || {
-        let pages = decode(raw)
-            .page_cache
-            .iter()
-            .filter(|row| row.op == PageCacheOp::Add && Some(row.dev) == raw.facts.lab_dev)
-            .filter(|row| ready.is_none_or(|ready| row.ts.0 <= ready))
-            .map(|row| row.pages)
-            .sum::<slowpath_tables::Pages>();
-        Ok(pages.bytes())
+        let decoded = decode(raw);
+        let early = from_lab(&decoded.page_cache, raw).filter(|row| ready.is_none_or(|ready| row.ts.0 <= ready));
+        let until_ready = early.map(|row| row.pages).sum::<slowpath_tables::Pages>().bytes();
+        Ok(Read { until_ready, pages: pages_from_lab(&decoded.page_cache, raw) })
     })
+}
+
+/// What came into memory from the lab's files.
+fn from_lab<'a>(rows: &'a [PageCache], raw: &'a RawCapture) -> impl Iterator<Item = &'a PageCache> {
+    rows.iter().filter(|row| row.op == PageCacheOp::Add && Some(row.dev) == raw.facts.lab_dev)
+}
+
+fn pages_from_lab(rows: &[PageCache], raw: &RawCapture) -> Vec<PageRun> {
+    let run = |row: &PageCache| PageRun { file: row.file(), first: row.page, pages: row.pages };
+    PageRun::joined(from_lab(rows, raw).map(run).collect())
 }
 
 /// What a launch took from outside the lab.
@@ -171,6 +192,8 @@ struct Past {
     /// Programs, and files mapped for execution, that did not come from the lab: pages of theirs that are in memory
     /// already are read by nobody, so the share alone would not show them.
     outside: Vec<String>,
+    /// Pages that it read of the lab's files.
+    read: Vec<PageRun>,
 }
 
 fn past_lab(target: &Target, lab: &Lab, raw: &RawCapture, ready: Option<u64>) -> Result<Past, Failure> {
@@ -201,6 +224,6 @@ fn past_lab(target: &Target, lab: &Lab, raw: &RawCapture, ready: Option<u64>) ->
             .collect();
         outside.sort();
         outside.dedup();
-        Ok(Past { share: past.share(), used, outside })
+        Ok(Past { share: past.share(), used, outside, read: pages_from_lab(&decoded.page_cache, raw) })
     })
 }
