@@ -67,11 +67,19 @@ test("a fix that did not help leads as such, beside a rival that did", () => {
   assert.match(plain(answer(reportOf({ diagnosis: d }), null).tried), /^The fix preload_plan did not make it measurably faster: inconclusive, .*Beside it, what others offer: whole_files/);
 });
 
-test("a sham arm that changed the launch is a doubt about every fix", () => {
+test("a sham arm that helps is a doubt about every fix", () => {
   const d = diagnosisFromText(LAUNCHES);
   d.verdicts = [verdict("empty", "helps", -30)];
   const { cautions } = answer(reportOf({ diagnosis: d }), null);
   assert.ok(cautions.some((c) => c.includes("sham arm empty changed the launch by −30\u00a0ms")), cautions.join());
+});
+
+test("a sham arm that hurts is no doubt and is told", () => {
+  const d = diagnosisFromText(LAUNCHES);
+  d.verdicts = [verdict("plan", "helps", -320), verdict("empty", "hurts", 30)];
+  const { cautions, tried } = answer(reportOf({ diagnosis: d }), null);
+  assert.ok(!cautions.some((c) => c.includes("sham")), cautions.join());
+  assert.match(plain(tried), / The sham arm empty hurts \(\+30\sms\), which takes nothing from a fix\.$/);
 });
 
 test("a prediction outside the measured interval is a doubt, one inside is none", () => {

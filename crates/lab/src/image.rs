@@ -72,7 +72,7 @@ pub struct Image {
     files: Vec<ImageFile>,
     skipped: Vec<Skipped>,
     lost_attributes: Vec<(PathBuf, String)>,
-    has_extra: bool,
+    extra: Vec<(PathBuf, Bytes)>,
 }
 
 impl Image {
@@ -127,7 +127,7 @@ impl Image {
             files: filled.files,
             skipped,
             lost_attributes: filled.lost_attributes,
-            has_extra: !extra.is_empty(),
+            extra: extra.into_iter().map(|file| (file.path_in_image, Bytes(file.bytes.len() as u64))).collect(),
         })
     }
 
@@ -161,7 +161,12 @@ impl Image {
     }
 
     pub(crate) fn has_extra(&self) -> bool {
-        self.has_extra
+        !self.extra.is_empty()
+    }
+
+    /// The size of an extra file, by its path in the image.
+    pub fn extra_size(&self, path_in_image: &Path) -> Option<Bytes> {
+        self.extra.iter().find(|(path, _)| path == path_in_image).map(|(_, size)| *size)
     }
 }
 

@@ -29,7 +29,7 @@ export function answer(report: Report, totals: IoTotals | null): Answer {
   const picture = armsPicture(diagnosis);
   return {
     why: diagnosis.warm ? whyOfWarm(diagnosis, picture, findings) : whyOfLaunches(diagnosis, picture, findings),
-    tried: whatWasTried(diagnosis, picture),
+    tried: [...whatWasTried(diagnosis, picture), ...slowerShams(picture)],
     figures: [...launchFigures(diagnosis, picture), ...figures],
     cautions: [...launchCautions(picture), ...lossCautions(report)],
   };
@@ -111,12 +111,21 @@ function ioFigures(totals: IoTotals | null): Answer["figures"] {
   ];
 }
 
+/** A sham that is worse than the untreated launch is no doubt: a fix has what makes it worse in it, too. */
+function slowerShams(picture: ArmsPicture): Words {
+  return picture.rows.flatMap(({ arm, verdict }) =>
+    arm.role === "sham" && verdict?.outcome === "hurts"
+      ? [` The sham arm ${armLabel(arm).name} hurts${verdict.measured ? ` (${quantityValue(verdict.measured, true)})` : ""}, which takes nothing from a fix.`]
+      : [],
+  );
+}
+
 function launchCautions(picture: ArmsPicture): string[] {
   const cautions: string[] = [];
   for (const row of picture.rows) {
     const v = row.verdict;
     if (!v) continue;
-    if (row.arm.role === "sham" && (v.outcome === "helps" || v.outcome === "hurts")) {
+    if (row.arm.role === "sham" && v.outcome === "helps") {
       cautions.push(`The sham arm ${armLabel(row.arm).name} changed the launch by ${v.measured ? quantityValue(v.measured, true) : "a measurable amount"}: as much of a fix's effect is not the fix.`);
     }
     if (row.arm.role === "fix" && v.predicted && v.measured?.low != null && v.measured.high != null) {

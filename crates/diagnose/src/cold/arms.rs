@@ -128,6 +128,7 @@ pub fn plans(
     progress: &dyn Progress,
 ) -> Result<Vec<PlanFile>, Failure> {
     let unrelated = lab.extra_path(Path::new(UNRELATED));
+    let size = lab.image().extra_size(Path::new(UNRELATED)).unwrap_or_default();
     as_user(&target.identity, &Work::writing_beneath("making the plans", directory), || {
         let names: Vec<PathBuf> = (1..=recordings).map(|number| directory.join(format!("needed-{number}"))).collect();
         let (demands, recordings) = trainings(&names, |text| progress.warn(text))?;
@@ -142,7 +143,7 @@ pub fn plans(
         let empty = PreloadPlan { provenance: provenance.clone(), ..PreloadPlan::default() };
         for (arm, plan) in [
             (&declared_arms::SHAM_EMPTY, &empty),
-            (&declared_arms::SHAM_UNRELATED, &unrelated_plan(&unrelated, volume, provenance)),
+            (&declared_arms::SHAM_UNRELATED, &unrelated_plan(&unrelated, size, volume, provenance)),
         ] {
             files.push(PlanFile::write(directory, arm.name, arm.title, PlanKind::Sham, plan)?);
         }
@@ -150,25 +151,25 @@ pub fn plans(
     })
 }
 
-/// Ranges of the plan's usual size over the unrelated file, as many bytes as the plan has.
-fn unrelated_plan(path: &Path, volume: Bytes, provenance: Provenance) -> PreloadPlan {
+/// Ranges of the plan's usual size over the unrelated file of this size, as many bytes as the plan has.
+fn unrelated_plan(path: &Path, size: Bytes, volume: Bytes, provenance: Provenance) -> PreloadPlan {
     let options = PlanOptions::default();
     let chunk = options.cap_bytes / slowpath_tables::PAGE_SIZE;
-    let pages = volume.pages_up().0;
+    let pages = volume.pages_up().min(size.pages_up()).0;
     let ranges = (0..pages)
         .step_by(chunk.max(1) as usize)
         .map(|first| PlannedRange { file: 0, page: Pages(first), pages: Pages(chunk.min(pages - first)) })
         .collect();
-    let file = PlannedFile {
-        path: path.to_string_lossy().into_owned(),
-        size: pages * slowpath_tables::PAGE_SIZE,
-        mtime_ns: 0,
-        build_id: None,
-    };
+    let file = PlannedFile { path: path.to_string_lossy().into_owned(), size: size.0, mtime_ns: 0, build_id: None };
     PreloadPlan { provenance, options, files: vec![file], ranges }
 }
 
 impl PlanFile {
+    /// Whether it is there to read what nobody needs.
+    pub fn is_sham_that_reads(&self) -> bool {
+        self.kind == PlanKind::Sham && self.bytes > Bytes(0)
+    }
+
     fn write(directory: &Path, name: &str, title: &str, kind: PlanKind, plan: &PreloadPlan) -> Result<Self, Failure> {
         let file = format!("{name}.plan");
         let path = directory.join(&file);
@@ -309,6 +310,17 @@ fn sample(launched: LaunchInLab) -> Result<Sample, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_unrelated_file_is_named_by_its_own_size_and_read_as_far_as_the_plan_is_large() {
+        let plan = |size, volume| unrelated_plan(Path::new("/x"), Bytes(size), Bytes(volume), Provenance::default());
+        // A plan with another size than the file's would be skipped as a changed one.
+        let read = plan(10_000_001, 300_000);
+        assert_eq!((read.files[0].size, read.files[0].mtime_ns), (10_000_001, 0));
+        assert_eq!(read.bytes(), Bytes(300_000).pages_up().bytes());
+        assert_eq!(plan(10_000, 300_000).bytes(), Bytes(10_000));
+        assert!(plan(10_000, 0).ranges.is_empty());
+    }
 
     #[test]
     fn every_arm_that_is_no_fix_by_its_name_is_declared() {

@@ -16,7 +16,7 @@ use slowpath_session::target::Target;
 use slowpath_tables::Unit;
 use slowpath_tables::missing::declared;
 use slowpath_verify::printed::quantity;
-use slowpath_verify::{Comparison, Judgement, Role, judge};
+use slowpath_verify::{Comparison, Judgement, Metric, Role, declared_arms, judge};
 use std::path::Path;
 
 /// Everything that is summarized.
@@ -122,6 +122,7 @@ fn notes(input: &Input<'_>) -> Vec<String> {
     if input.untried.is_none() {
         notes.push("the plan was made from other launches than those that judge it".to_owned());
         notes.extend(input.ended.and_then(|ended| ended.why.clone()));
+        notes.extend(sham_reads(input));
     }
     if trained.discarded > 0 {
         notes.push(format!("{} recorded launches were not cold and were repeated", trained.discarded));
@@ -130,6 +131,23 @@ fn notes(input: &Input<'_>) -> Vec<String> {
         notes.push(bound(input, throttle.bytes_per_second, throttle.iops));
     }
     notes
+}
+
+/// What a sham is to read, and what it read beyond a cold launch; said where a tenth or more is missing.
+fn sham_reads(input: &Input<'_>) -> Option<String> {
+    let read = |name: &str| {
+        let position = input.arms.iter().position(|treated| treated.arm.name == name)?;
+        median::point(&input.comparison.results[position].values(Metric::BytesRead))
+    };
+    let sham = input.plans.iter().find(|plan| plan.is_sham_that_reads())?;
+    let (asked, more) = (sham.bytes.0 as f64, read(&sham.name)? - read(declared_arms::COLD.name)?);
+    (more < asked * 0.9).then(|| {
+        let (more, asked) = (more.max(0.0) / 1e6, asked / 1e6);
+        format!(
+            "{} read {more:.1} of {asked:.1} MB of unrelated data: it shows what so much contention does, no more",
+            sham.name
+        )
+    })
 }
 
 /// The least time in which the device can deliver what is needed, beside what was measured.
