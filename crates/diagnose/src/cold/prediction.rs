@@ -52,7 +52,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A block of so many arms, one of which is warm. With a plan a launch takes as long as without one, at most.
+    /// A block of so many arms, one of which is warm. With a plan a launch takes as long as without one, at most; a sham that reads other
+    /// data takes longer, and a trial for which the time is over ends after the block it is in.
     pub fn block(self, arms: usize) -> Duration {
         self.warm + self.cold * arms.saturating_sub(1) as u32
     }
