@@ -55,10 +55,6 @@ extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
 /* A field of the object that a field points to. */
 #define FIELD_OF(type, pointer, object, field)                                                                         \
 	(bpf_rdonly_cast ? TYPED(type, pointer)->object->field : BPF_CORE_READ((struct type *)(pointer), object, field))
-/* A field that is a pointer, of an object whose type the verifier knows, for programs that seldom run. Read as it is, the verifier
- * searches all types of the kernel for what says whether to trust the pointer (`btf_nested_type_is_trusted`): a recording starts
- * 1 ms later for each place in each program. This one is not trusted, and its address is checked when it is read, for some 5 ns. */
-#define POINTER(type, pointer, field) (bpf_rdonly_cast ? TYPED(type, pointer)->field : (pointer)->field)
 
 #include "sight.bpf.h"
 
@@ -71,16 +67,10 @@ static __always_inline struct file_id id_of(struct inode *inode)
 }
 
 /* Whether anything at all is stored for this task. A load instead of a call, for the tasks that are not followed: all that an
- * event costs them. An object whose programs seldom run defines RUNS_SELDOM, and is loaded sooner. */
+ * event costs them. */
 static __always_inline bool has_storage(struct task_struct *task)
 {
-	if (!bpf_core_field_exists(task->bpf_storage))
-		return true;
-#ifdef RUNS_SELDOM
-	return POINTER(task_struct, task, bpf_storage);
-#else
-	return task->bpf_storage;
-#endif
+	return !bpf_core_field_exists(task->bpf_storage) || task->bpf_storage;
 }
 
 static __always_inline struct task_state *state_of(struct task_struct *task)
