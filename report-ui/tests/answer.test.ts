@@ -74,7 +74,7 @@ test("a sham arm that helps is a doubt about every fix", () => {
   assert.ok(cautions.some((c) => c.includes("sham arm empty changed the launch by −30\u00a0ms")), cautions.join());
 });
 
-test("a sham arm that hurts is no doubt and is told", () => {
+test("a sham arm that hurts is no doubt, and the answer shows it", () => {
   const d = diagnosisFromText(LAUNCHES);
   d.verdicts = [verdict("plan", "helps", -320), verdict("empty", "hurts", 30)];
   const { cautions, tried } = answer(reportOf({ diagnosis: d }), null);

@@ -36,14 +36,14 @@ fn the_sham_that_reads_something_else_reads_as_much_as_the_plan() {
     std::fs::write(&data, vec![7u8; 8 << 20]).unwrap();
     // It is not ready before the sham has read.
     let script = format!("cat {} > /dev/null; sleep 0.2", data.display());
-    let (told, _place) = diagnosed(&["--cold", "--blocks", "3"], &["/bin/sh", "-c", &script]);
+    let (diagnosis, _place) = diagnosed(&["--cold", "--blocks", "3"], &["/bin/sh", "-c", &script]);
     let read = |name: &str| {
-        let arm = told["launch"]["arms"].as_array().unwrap().iter().find(|arm| arm["name"] == name).unwrap();
+        let arm = diagnosis["launch"]["arms"].as_array().unwrap().iter().find(|arm| arm["name"] == name).unwrap();
         arm["bytes_read"]["value"].as_f64().unwrap()
     };
     let (cold, sham) = (read("cold"), read("sham_unrelated"));
-    assert!(sham - cold > f64::from(8 << 20) * 0.9, "{sham} beside {cold}: {told:#}");
-    assert!(!told["notes"].to_string().contains("unrelated data"), "{told:#}");
+    assert!(sham - cold > f64::from(8 << 20) * 0.9, "{sham} beside {cold}: {diagnosis:#}");
+    assert!(!diagnosis["notes"].to_string().contains("unrelated data"), "{diagnosis:#}");
 }
 
 #[test]

@@ -133,19 +133,22 @@ fn notes(input: &Input<'_>) -> Vec<String> {
     notes
 }
 
-/// What a sham is to read, and what it read beyond a cold launch; said where a tenth or more is missing.
+/// Whether the sham that reads read what it was to, beside a cold launch.
 fn sham_reads(input: &Input<'_>) -> Option<String> {
     let read = |name: &str| {
         let position = input.arms.iter().position(|treated| treated.arm.name == name)?;
         median::point(&input.comparison.results[position].values(Metric::BytesRead))
     };
     let sham = input.plans.iter().find(|plan| plan.is_sham_that_reads())?;
-    let (asked, more) = (sham.bytes.0 as f64, read(&sham.name)? - read(declared_arms::COLD.name)?);
-    (more < asked * 0.9).then(|| {
-        let (more, asked) = (more.max(0.0) / 1e6, asked / 1e6);
+    missing_reads(&sham.name, sham.bytes.as_mb(), (read(&sham.name)? - read(declared_arms::COLD.name)?) / 1e6)
+}
+
+/// Said where a tenth or more of the MB is missing that a sham was to read: it was ended first, or could not read them.
+fn missing_reads(sham: &str, asked: f64, read: f64) -> Option<String> {
+    let read = read.max(0.0);
+    (read < asked * 0.9).then(|| {
         format!(
-            "{} read {more:.1} of {asked:.1} MB of unrelated data: it shows what so much contention does, no more",
-            sham.name
+            "{sham} read {read:.1} of {asked:.1} MB of unrelated data, so it shows less contention than a plan causes"
         )
     })
 }
@@ -171,4 +174,17 @@ fn bound(input: &Input<'_>, bandwidth: u64, iops: u64) -> String {
         needed.as_mb(),
         bandwidth as f64 / 1e6
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sham_that_read_a_tenth_less_than_it_was_to_is_noted() {
+        assert_eq!(missing_reads("sham", 10.0, 9.0), None);
+        let noted = missing_reads("sham", 10.0, 8.9).unwrap();
+        assert!(noted.starts_with("sham read 8.9 of 10.0 MB of unrelated data"), "{noted}");
+        assert!(missing_reads("sham", 10.0, -0.3).unwrap().contains("read 0.0 of"));
+    }
 }
