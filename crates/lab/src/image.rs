@@ -15,6 +15,7 @@ use slowpath_process::{StateDirectory, trusted_directory};
 use slowpath_tables::{Bytes, FileKey};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
@@ -26,28 +27,36 @@ const BLOCK: u64 = 4096;
 /// Directory of the extra files in the image; no host path can begin with it.
 pub(crate) const EXTRA_DIRECTORY: &str = "/.slowpath-extra";
 
-/// A file of the image that stands for no host file, such as the unrelated reads of a sham arm.
+/// A file of the image that stands for no host file, such as the unrelated reads of a sham arm: pseudo-random bytes, which nothing can
+/// compress or deduplicate.
 #[derive(Clone, Debug)]
 pub struct ExtraFile {
     /// Relative path below the directory of extra files; see [`crate::Lab::extra_path`].
     pub path_in_image: PathBuf,
-    /// Its content.
-    pub bytes: Vec<u8>,
+    /// How large it is.
+    pub size: Bytes,
+    /// What its content follows from.
+    pub seed: u64,
 }
 
 impl ExtraFile {
-    /// A file of `size` pseudo-random bytes (xorshift64*, for content that nothing can compress or deduplicate).
-    pub fn random(path_in_image: impl Into<PathBuf>, size: Bytes, seed: u64) -> Self {
-        let mut state = seed | 1;
-        let mut bytes = Vec::with_capacity(usize::try_from(size.0).unwrap_or(0));
-        while (bytes.len() as u64) < size.0 {
-            state ^= state >> 12;
-            state ^= state << 25;
-            state ^= state >> 27;
-            let word = state.wrapping_mul(0x2545_F491_4F6C_DD1D).to_le_bytes();
-            bytes.extend_from_slice(&word[..word.len().min((size.0 - bytes.len() as u64) as usize)]);
+    /// Writes the content (xorshift64*), some of it at a time.
+    pub(crate) fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        let mut state = self.seed | 1;
+        let mut chunk = vec![0; 1 << 20];
+        let mut left = self.size.0;
+        while left > 0 {
+            for word in chunk.chunks_exact_mut(8) {
+                state ^= state >> 12;
+                state ^= state << 25;
+                state ^= state >> 27;
+                word.copy_from_slice(&state.wrapping_mul(0x2545_F491_4F6C_DD1D).to_le_bytes());
+            }
+            let now = left.min(chunk.len() as u64);
+            to.write_all(&chunk[..now as usize])?;
+            left -= now;
         }
-        Self { path_in_image: path_in_image.into(), bytes }
+        Ok(())
     }
 }
 
@@ -127,7 +136,7 @@ impl Image {
             files: filled.files,
             skipped,
             lost_attributes: filled.lost_attributes,
-            extra: extra.into_iter().map(|file| (file.path_in_image, Bytes(file.bytes.len() as u64))).collect(),
+            extra: extra.into_iter().map(|file| (file.path_in_image, file.size)).collect(),
         })
     }
 
@@ -179,7 +188,7 @@ struct ImageSize {
 /// Generous, since what is not used stays a hole: content in whole blocks, an extent block per 512 MiB and a block of
 /// attributes per file, two blocks a directory, inode tables, and an eighth plus 32 MiB for bitmaps and layout.
 fn size_for(closure: &Closure, extra: &[ExtraFile]) -> ImageSize {
-    let sizes = closure.files().map(|file| file.size.0).chain(extra.iter().map(|file| file.bytes.len() as u64));
+    let sizes = closure.files().map(|file| file.size.0).chain(extra.iter().map(|file| file.size.0));
     let content: u64 = sizes.map(|size| (size.div_ceil(BLOCK) + 1 + size / (512 << 20)) * BLOCK).sum();
     let paths =
         closure.files().map(|file| file.path.as_path()).chain(extra.iter().map(|file| file.path_in_image.as_path()));
@@ -193,8 +202,7 @@ fn size_for(closure: &Closure, extra: &[ExtraFile]) -> ImageSize {
 fn refuse_full(place: impl AsFd, base: &Path, closure: &Closure, extra: &[ExtraFile]) -> Result<(), LabError> {
     let space = fstatvfs(place).map_err(|errno| failed("look at", base)(errno.into()))?;
     let free = Bytes(space.f_bavail.saturating_mul(space.f_frsize));
-    let needed =
-        Bytes(closure.total_size().0 + extra.iter().map(|file| file.bytes.len() as u64).sum::<u64>() + (8 << 20));
+    let needed = Bytes(closure.total_size().0 + extra.iter().map(|file| file.size.0).sum::<u64>() + (8 << 20));
     if free < needed {
         return Err(LabError::NoSpace { needed, free, directory: base.to_path_buf() });
     }
@@ -274,14 +282,11 @@ fn write_extra(extra: &[ExtraFile], root: &Path) -> Result<(), LabError> {
                     .map_err(failed("set the mode of", directory))?;
             }
         }
-        fs::write(&path, &file.bytes).map_err(failed("write", &path))?;
+        let mut written = File::create_new(&path).map_err(failed("create", &path))?;
+        file.write(&mut written).map_err(failed("write", &path))?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).map_err(failed("set the mode of", &path))?;
         // A known time, so that a plan can name the file before it is mounted.
-        File::options()
-            .write(true)
-            .open(&path)
-            .and_then(|written| written.set_modified(std::time::UNIX_EPOCH))
-            .map_err(failed("set the time of", &path))?;
+        written.set_modified(std::time::UNIX_EPOCH).map_err(failed("set the time of", &path))?;
     }
     Ok(())
 }
@@ -300,10 +305,19 @@ mod tests {
 
     #[test]
     fn random_content_has_its_size_and_depends_on_the_seed() {
-        let file = ExtraFile::random("x", Bytes(10_001), 7);
-        assert_eq!(file.bytes.len(), 10_001);
-        assert_ne!(file.bytes, ExtraFile::random("x", Bytes(10_001), 9).bytes);
-        let zeros = file.bytes.iter().filter(|byte| **byte == 0).count();
+        let content = |size, seed| {
+            let mut bytes = Vec::new();
+            ExtraFile { path_in_image: "x".into(), size: Bytes(size), seed }.write(&mut bytes).unwrap();
+            bytes
+        };
+        let bytes = content(10_001, 7);
+        assert_eq!(bytes.len(), 10_001);
+        assert_ne!(bytes, content(10_001, 9));
+        let zeros = bytes.iter().filter(|byte| **byte == 0).count();
         assert!(zeros < 100, "{zeros} zero bytes in 10001");
+        // It goes on where a part ends, and does not begin again.
+        let two = content((2 << 20) + 3, 7);
+        assert_eq!((two.len(), &two[..10_001]), ((2 << 20) + 3, &bytes[..]));
+        assert_ne!(two[..1 << 20], two[1 << 20..2 << 20]);
     }
 }

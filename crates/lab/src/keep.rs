@@ -56,6 +56,22 @@ impl PageRun {
         Pages(self.first.0.saturating_add(self.pages.0))
     }
 
+    /// Adds the parts of it that are in memory: halves until a part is there whole, or not at all.
+    fn cached(self, file: &File, runs: &mut Vec<Self>) -> io::Result<()> {
+        if self.pages == Pages(0) {
+            return Ok(());
+        }
+        let there = cached_pages_in(file, self.first.bytes(), self.pages.bytes())?;
+        if there >= self.pages {
+            runs.push(self);
+        } else if there > Pages(0) {
+            let half = Pages(self.pages.0 / 2);
+            Self { pages: half, ..self }.cached(file, runs)?;
+            Self { first: self.first + half, pages: self.pages - half, ..self }.cached(file, runs)?;
+        }
+        Ok(())
+    }
+
     /// Reads what is not in memory of a file of so many pages.
     fn read(self, file: &File, size: Pages, buffer: &mut [u8]) -> io::Result<()> {
         let (mut at, end) = (self.first, self.end().min(size));
@@ -112,6 +128,23 @@ impl Lab {
             }
         }
         Ok(())
+    }
+}
+
+impl Lab {
+    /// Pages of the image's files that are in memory.
+    ///
+    /// # Errors
+    /// A file of the image cannot be opened, or the kernel does not say what is in memory.
+    pub fn in_memory(&self, kept: &KeptMounted) -> Result<Vec<PageRun>, LabError> {
+        let mut runs = Vec::new();
+        for known in self.image().files() {
+            let key = FileKey { dev: self.device().dev(), ino: known.image_inode };
+            let (file, pages) = kept.open(&known.path, key).map_err(failed("open in the lab", &known.path))?;
+            let whole = PageRun { file: key, first: Pages(0), pages };
+            whole.cached(&file, &mut runs).map_err(failed("look at the cached pages in the lab of", &known.path))?;
+        }
+        Ok(PageRun::joined(runs))
     }
 }
 

@@ -193,8 +193,9 @@ fn directories_listed_before_the_launch_make_it_lukewarm_though_no_file_was_read
     needs_root!();
     let home = Home::new();
     // Enough inodes for more blocks of the inode table than one readahead loads, and none of them bound by itself.
-    let extra =
-        (0..4000).map(|number| ExtraFile { path_in_image: number.to_string().into(), bytes: vec![1] }).collect();
+    let extra = (0..4000)
+        .map(|number| ExtraFile { path_in_image: number.to_string().into(), size: Bytes(1), seed: 1 })
+        .collect();
     let closure = Closure::from_paths([home.file("data", 10)]);
     let image = Image::build(&closure, Path::new(DEFAULT_BASE), extra).unwrap();
     let lab = Lab::new(image, Settings::default()).unwrap();
@@ -253,8 +254,11 @@ fn pages_that_are_known_are_read_before_a_launch_and_no_others() {
     ]);
     lab.read_into_memory(&kept, &runs, || true).unwrap();
     assert_eq!(lab.cached_file_pages().unwrap(), Pages(0), "it was to stop");
+    assert_eq!(lab.in_memory(&kept).unwrap(), []);
     lab.read_into_memory(&kept, &runs, || false).unwrap();
     assert_eq!(lab.cached_file_pages().unwrap(), Pages(8 + 10));
+    let there = vec![run(key(&file), 0, 8), run(key(&other), 90, 10)];
+    assert_eq!(lab.in_memory(&kept).unwrap(), PageRun::joined(there));
 }
 
 #[test]
@@ -343,8 +347,9 @@ fn what_waits_for_a_throttled_device_goes_on_when_the_throttle_is_lifted_and_the
 fn extra_files_are_seen_in_the_launch_by_every_user_and_not_on_the_host() {
     needs_root!();
     let home = Home::new();
-    let extra = ExtraFile::random("sham/bytes", Bytes(100_000), 3);
-    let content = extra.bytes.clone();
+    let extra = ExtraFile { path_in_image: "sham/bytes".into(), size: Bytes(100_000), seed: 3 };
+    let mut content = Vec::new();
+    extra.write(&mut content).unwrap();
     let closure = Closure::from_paths([home.file("data", 10)]);
     let lab =
         Lab::new(Image::build(&closure, Path::new(DEFAULT_BASE), vec![extra]).unwrap(), Settings::default()).unwrap();

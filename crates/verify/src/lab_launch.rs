@@ -159,7 +159,8 @@ pub fn cold(
 /// A warm launch: the same launch again and again on the same mounted file system, until one reads nothing more from
 /// the device; that one counts. What is selected is what was read, never how long it took. Where a launch before it has `kept` what it
 /// read, the first one may be it. `known`: pages that launches are known to read, which are in memory before the first that may count: a
-/// launch that was ended when it was ready, or had a plan, has not read them all.
+/// launch that was ended when it was ready, or had a plan, has not read them all. What is in memory after one that did not count is known
+/// from then on.
 ///
 /// # Errors
 /// The lab or the launch failed.
@@ -169,7 +170,7 @@ pub fn warm<Guard, E: From<LabLaunchError>>(
     mut spec: impl FnMut() -> Result<(LaunchSpec, Guard), E>,
     hooks: &mut dyn Hooks,
     kept: Option<KeptMounted>,
-    known: &[PageRun],
+    known: &mut Vec<PageRun>,
 ) -> Result<LaunchInLab, E> {
     let mut launches = usize::from(kept.is_some());
     let most = launches + WARM_LAUNCHES;
@@ -198,6 +199,8 @@ pub fn warm<Guard, E: From<LabLaunchError>>(
                 .then(|| format!("not warm: launch {launches} still read {} bytes from the device", io.bytes.0));
             return Ok(LaunchInLab { outcome, io, not_as_meant, kept: Some(kept) });
         }
+        known.extend(lab.in_memory(&kept).map_err(LabLaunchError::from)?);
+        *known = PageRun::joined(std::mem::take(known));
     }
 }
 
@@ -243,7 +246,7 @@ mod tests {
         let lab = Lab::new(image, Settings::default()).unwrap();
         let file = lab.file_key(&script).unwrap();
         let pages = vec![PageRun { file, first: Pages(0), pages: Pages(1000) }];
-        let launches = |known: &[PageRun], is_kept: bool| {
+        let launches = |known: &mut Vec<PageRun>, is_kept: bool| {
             lab.prepare_cold().unwrap();
             let kept = is_kept.then(|| lab.keep_mounted().unwrap());
             let mut launcher = Reads { lab: &lab, pages: pages.clone(), launches: 0 };
@@ -258,9 +261,11 @@ mod tests {
             assert_eq!((launched.not_as_meant, launched.io.bytes), (None, Bytes(0)));
             launcher.launches
         };
-        assert_eq!(launches(&pages, true), 1);
-        assert_eq!(launches(&[], true), 2);
+        assert_eq!(launches(&mut pages.clone(), true), 1);
+        let mut learnt = Vec::new();
+        assert_eq!(launches(&mut learnt, true), 2);
+        assert_eq!(launches(&mut learnt, true), 1);
         // The first of all does not count, whatever is known.
-        assert_eq!(launches(&pages, false), 2);
+        assert_eq!(launches(&mut pages.clone(), false), 2);
     }
 }

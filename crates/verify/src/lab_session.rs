@@ -71,7 +71,7 @@ pub fn build(
     ));
     let extra = if with_unrelated {
         let size = Bytes(closure.total_size().0.min(UNRELATED_LIMIT.0));
-        vec![ExtraFile::random(UNRELATED, size, 1)]
+        vec![ExtraFile { path_in_image: UNRELATED.into(), size, seed: 1 }]
     } else {
         Vec::new()
     };

@@ -237,8 +237,8 @@ pub fn with_plan(mut spec: LaunchSpec, plan: &Path, report: Option<&Path>) -> La
 pub struct Launches<'a> {
     target: &'a Target,
     lab: &'a mut Lab,
-    /// What launches are known to read.
-    read: &'a ReadByLaunches,
+    /// What launches are known to read; warm ones add to it.
+    read: &'a mut ReadByLaunches,
     /// The conditions asked for.
     settings: Settings,
     /// What the launch before has left in memory, for a warm one.
@@ -247,7 +247,7 @@ pub struct Launches<'a> {
 
 impl<'a> Launches<'a> {
     /// Launches of a target. `read`: what they are known to read; `settings`: the conditions asked for.
-    pub fn new(target: &'a Target, lab: &'a mut Lab, read: &'a ReadByLaunches, settings: Settings) -> Self {
+    pub fn new(target: &'a Target, lab: &'a mut Lab, read: &'a mut ReadByLaunches, settings: Settings) -> Self {
         Self { target, lab, read, settings, kept: None }
     }
 
@@ -260,7 +260,7 @@ impl<'a> Launches<'a> {
         let mut launched = match &treated.treatment {
             Treatment::Warm => {
                 let next = || next().map_err(InLab);
-                let launched = warm(self.lab, &mut launcher(), next, &mut hooks, kept, &self.read.pages);
+                let launched = warm(self.lab, &mut launcher(), next, &mut hooks, kept, &mut self.read.pages);
                 launched.map_err(|InLab(failure)| failure)?
             }
             treatment => {

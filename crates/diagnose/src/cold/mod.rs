@@ -37,9 +37,9 @@ pub struct Looked {
 /// Records launches, makes the plans, and writes down what is predicted of them.
 pub fn look(case: &Case<'_>) -> Result<Looked, Failure> {
     let Case { target, directory, progress, settings, set, .. } = *case;
-    let (mut lab, trained) = training::in_a_fitting_lab(target, settings, directory, progress)?;
+    let (mut lab, mut trained) = training::in_a_fitting_lab(target, settings, directory, progress)?;
     let plans = arms::plans(set, target, directory, &lab, trained.recordings, progress)?;
-    let pilot = prediction::pilot(target, &mut lab, &plans, &trained.read, progress)?;
+    let pilot = prediction::pilot(target, &mut lab, &plans, &mut trained.read, progress)?;
     let predicted = prediction::predict(target, directory, &plans, &pilot, progress)?;
     let found = recorded::found(target, directory, predicted.as_ref(), progress)?;
     Ok(Looked { lab, trained, plans, pilot, predicted, found, settings })
@@ -69,7 +69,7 @@ impl Looked {
             Err(Too { long }) => return self.untried(case, &long),
         };
         let blocks = Blocks::new(case, arms.clone(), planned, JUDGED_BY, limit);
-        let mut launches = arms::Launches::new(case.target, &mut self.lab, &self.trained.read, self.settings);
+        let mut launches = arms::Launches::new(case.target, &mut self.lab, &mut self.trained.read, self.settings);
         let compared = compare_until(
             arms,
             planned,

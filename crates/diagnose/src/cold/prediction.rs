@@ -99,7 +99,7 @@ pub fn pilot(
     target: &Target,
     lab: &mut Lab,
     plans: &[PlanFile],
-    read: &ReadByLaunches,
+    read: &mut ReadByLaunches,
     progress: &dyn Progress,
 ) -> Result<Pilot, Failure> {
     let settings = lab.settings();
