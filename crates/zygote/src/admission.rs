@@ -6,6 +6,7 @@ use crate::message::{Refusal, RefusalKind, ToClient};
 use crate::server::{PATIENCE, Server};
 use slowpath_process::Peer;
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// How long nothing is accepted when no descriptor is free even for a refusal.
@@ -17,11 +18,16 @@ impl Server<'_> {
             let socket = match accepted(&self.listener) {
                 Ok(socket) => socket,
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
-                    if !self.refuse_without_descriptor() {
+                    let Some(socket) = self.accepted_with_reserve() else {
                         self.accepts_from = Instant::now() + PAUSE;
                         return;
+                    };
+                    // One may have become free in the meantime.
+                    if self.reserve.is_none() {
+                        self.refuse_without_descriptor(socket);
+                        continue;
                     }
-                    continue;
+                    socket
                 }
                 Err(_) => return,
             };
@@ -43,21 +49,26 @@ impl Server<'_> {
         }
     }
 
-    /// Tells a client that no descriptor is free, with the one that was kept for that.
-    fn refuse_without_descriptor(&mut self) -> bool {
-        if self.reserve.take().is_none() {
-            self.reserve = File::open("/dev/null").ok();
-            return false;
-        }
-        let accepted = accepted(&self.listener);
-        if let Ok(socket) = accepted {
-            let nobody = Peer { pid: 0, uid: 0, gid: 0, groups: Vec::new() };
-            let why = "the zygote has no descriptor left (RLIMIT_NOFILE): ask again when children have ended";
-            let refusal = Refusal::new(RefusalKind::Busy, why);
-            self.status.refused += 1;
-            Connection::new(socket, nobody, Instant::now()).say(&ToClient::Refused(refusal), None);
-        }
+    /// A connection where no descriptor is free: takes the one that is kept for that, and keeps another one if it can. `None`: nobody
+    /// waits, or it is not enough.
+    fn accepted_with_reserve(&mut self) -> Option<OwnedFd> {
+        let had_reserve = self.reserve.take().is_some();
+        let socket = if had_reserve { accepted(&self.listener).ok() } else { None };
+        self.keep_reserve();
+        socket
+    }
+
+    fn keep_reserve(&mut self) {
         self.reserve = File::open("/dev/null").ok();
-        true
+    }
+
+    /// Tells a client that no descriptor is free.
+    fn refuse_without_descriptor(&mut self, socket: OwnedFd) {
+        let nobody = Peer { pid: 0, uid: 0, gid: 0, groups: Vec::new() };
+        let why = "the zygote has no descriptor left (RLIMIT_NOFILE): ask again when children have ended";
+        let refusal = Refusal::new(RefusalKind::Busy, why);
+        self.status.refused += 1;
+        Connection::new(socket, nobody, Instant::now()).say(&ToClient::Refused(refusal), None);
+        self.keep_reserve();
     }
 }

@@ -44,6 +44,12 @@ impl Process {
         }
     }
 
+    /// Whether it has ended; it is not reaped.
+    pub(crate) fn has_ended(&self) -> bool {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        !matches!(waitid(Id::PIDFd(self.descriptor.as_fd()), flags), Ok(WaitStatus::StillAlive) | Err(Errno::EINTR))
+    }
+
     /// How it ended; it is reaped then.
     pub(crate) fn ended(&self) -> Option<Ending> {
         match waitid(Id::PIDFd(self.descriptor.as_fd()), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG) {

@@ -383,9 +383,14 @@ impl<'a> Server<'a> {
 
     /// Takes leave of a child that has ended.
     fn reap(&mut self, index: usize) {
+        let has_ended = |one: &Connection| one.child.as_ref().is_some_and(|child| child.process.has_ended());
+        if !has_ended(&self.connections[index]) {
+            return;
+        }
+        // Between the last look and its end it may have come further. What it has said and its filter are there until it is reaped.
+        self.advance(index);
         let connection = &mut self.connections[index];
         let Some(child) = &connection.child else { return };
-        // A filter that is there is still seen on a child that has ended and was not reaped; so it is looked for before.
         let Some(ending) = child.process.ended() else { return };
         let last = match (&child.progress, ending) {
             (Progress::Running, ending) => ToClient::Ended(ending),

@@ -189,7 +189,17 @@ fn a_limit_that_falls_below_what_is_open_ends_no_child_and_new_ones_are_refused_
     assert_eq!(served.children().len(), 20);
     limited(before);
     assert_eq!(served.spawn(job(&["exit", "4"])).unwrap().wait().unwrap(), Ending::Exited(4));
-    for child in &alive {
+    // All that it may have are open, the one for refusals among them: it serves those that it has.
+    let is_open = |number: &u64| std::path::Path::new(&format!("/proc/{}/fd/{number}", served.pid())).exists();
+    limited((0..before).find(|number| !is_open(number)).unwrap());
+    match served.spawn(job(&["exit", "4"])) {
+        Err(SpawnError::Refused(refusal)) => assert_eq!(refusal.kind, RefusalKind::Busy, "{refusal}"),
+        other => panic!("{other:?}"),
+    }
+    alive[0].signal(libc::SIGTERM).unwrap();
+    assert_eq!(alive[0].wait().unwrap(), Ending::Killed(libc::SIGTERM));
+    limited(before);
+    for child in &alive[1..] {
         child.signal(libc::SIGTERM).unwrap();
         assert_eq!(child.wait().unwrap(), Ending::Killed(libc::SIGTERM));
     }
