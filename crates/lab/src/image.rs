@@ -43,7 +43,7 @@ impl ExtraFile {
     /// Writes the content (xorshift64*), some of it at a time.
     pub(crate) fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let mut state = self.seed | 1;
-        let mut chunk = vec![0; 1 << 20];
+        let mut chunk = vec![0; self.size.0.min(1 << 20).next_multiple_of(8) as usize];
         let mut left = self.size.0;
         while left > 0 {
             for word in chunk.chunks_exact_mut(8) {
@@ -284,7 +284,7 @@ fn write_extra(extra: &[ExtraFile], root: &Path) -> Result<(), LabError> {
         }
         let mut written = File::create_new(&path).map_err(failed("create", &path))?;
         file.write(&mut written).map_err(failed("write", &path))?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).map_err(failed("set the mode of", &path))?;
+        written.set_permissions(fs::Permissions::from_mode(0o644)).map_err(failed("set the mode of", &path))?;
         // A known time, so that a plan can name the file before it is mounted.
         written.set_modified(std::time::UNIX_EPOCH).map_err(failed("set the time of", &path))?;
     }

@@ -129,9 +129,7 @@ impl Lab {
         }
         Ok(())
     }
-}
 
-impl Lab {
     /// Pages of the image's files that are in memory.
     ///
     /// # Errors

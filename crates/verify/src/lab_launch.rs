@@ -194,13 +194,15 @@ pub fn warm<Guard, E: From<LabLaunchError>>(
         let io = lab.io().map_err(LabLaunchError::from)? - before;
         launches += 1;
         let is_warm = launches > 1 && io.bytes <= WARM_ALLOWANCE;
+        if !is_warm {
+            known.extend(lab.in_memory(&kept).map_err(LabLaunchError::from)?);
+            *known = PageRun::joined(std::mem::take(known));
+        }
         if is_warm || launches == most || outcome.ready_at.is_none() {
             let not_as_meant = (!is_warm)
                 .then(|| format!("not warm: launch {launches} still read {} bytes from the device", io.bytes.0));
             return Ok(LaunchInLab { outcome, io, not_as_meant, kept: Some(kept) });
         }
-        known.extend(lab.in_memory(&kept).map_err(LabLaunchError::from)?);
-        *known = PageRun::joined(std::mem::take(known));
     }
 }
 

@@ -44,7 +44,7 @@ pub struct Trained {
 pub struct ReadByLaunches {
     /// The least that one needs: the smallest training until ready.
     pub at_least: Bytes,
-    /// Pages that any of them read, also after it was ready and by readahead, and what warm launches were found to read besides.
+    /// Pages that any of them read, also after it was ready and by readahead, and what was in memory after a warm launch that read more.
     pub pages: Vec<PageRun>,
 }
 
