@@ -50,7 +50,7 @@ test: ## everything CI runs; STEPS="format clippy" for some of it
 
 .PHONY: check
 check: report-ui ## the loop at the desk: format, types, clippy, unit tests, checks of the repository
-	@scripts/test.sh format types clippy unit
+	@scripts/test.sh format types clippy-here unit
 
 .PHONY: accept
 accept: ## the long acceptance runs, results to docs/measurements (needs root)

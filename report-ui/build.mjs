@@ -1,4 +1,4 @@
-// Builds dist/report.html, and with --tests or --browser the bundles that the tests run.
+// Builds dist/report.html, or with --tests or --browser the bundles that the tests run.
 //
 // The page's policy names the script and the style by their hashes, so nothing else can run or load
 // in it, whatever the data hold. The data block is no script, so filling it leaves the hashes valid.
@@ -42,7 +42,5 @@ async function buildForNode(folder, out) {
 
 const wanted = process.argv[2];
 if (wanted === "--tests") await buildForNode("tests", "dist/tests");
-else {
-  await buildReport();
-  if (wanted === "--browser") await buildForNode("browser", "dist/browser");
-}
+else if (wanted === "--browser") await buildForNode("browser", "dist/browser");
+else await buildReport();

@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
 # Everything CI runs, cheap things first; stops at the first failure.
 #
-#   scripts/test.sh [STEP...]     only these steps, e.g. scripts/test.sh format clippy; types and unit are of `make check`
+#   scripts/test.sh [STEP...]     only these steps, one after the other, e.g. scripts/test.sh format clippy; clippy-here, types and
+#                                 unit are of `make check`
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # No step waits for an answer.
 exec </dev/null
 
-all=(packages format page page-tests python-tools fleet dependencies clippy rust aarch64)
+# In this order. Those beside wait for browsers, servers and downloads half of the time: they run while the workspace is compiled, which
+# keeps every CPU busy. What they print is shown when all is compiled, and no test of Rust runs before.
+first=(packages format page)
+beside=(page-tests python-tools fleet)
+compiled=(dependencies clippy build)
+last=(rust)
 
 step_packages() { scripts/install-packages.sh test; }
 
@@ -49,15 +55,26 @@ step_dependencies() {
     cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 }
 
-step_clippy() { cargo clippy --quiet --locked --workspace --all-targets -- -D warnings; }
+step_clippy() { scripts/clippy.sh; }
+
+# A warning is an error, as clippy has it: code for this machine alone is not seen by clippy.
+step_build() {
+    local warnings
+    warnings=$(mktemp)
+    cargo test --quiet --locked --workspace --no-run 2>&1 | tee "$warnings"
+    ! grep -q '^warning' "$warnings" || { rm "$warnings"; echo "build: a warning is an error here" >&2; return 1; }
+    rm "$warnings"
+}
 
 # Perfetto's published definitions read back what slowpath exports.
 step_rust() {
     SLOWPATH_TEST_PYTHON="$PWD/target/venv/bin/python" scripts/rust_tests.py --workspace --no-fail-fast
 }
 
-# The two below are those of `make check`: what a desk needs while something is written, without programs that are
+# The three below are those of `make check`: what a desk needs while something is written, without programs that are
 # recorded, browsers and other kernels.
+step_clippy_here() { scripts/clippy.sh --here; }
+
 step_types() { cd report-ui && npm run --silent typecheck; }
 
 # One call of cargo: another choice of packages would compile the workspace with other features once more.
@@ -66,30 +83,88 @@ step_unit() {
         --test layering --test dependencies --test docs --test gaps --test naming --test prose
 }
 
-step_aarch64() { scripts/check-aarch64.sh; }
+took=$(mktemp)
+said=$(mktemp)
+# Process groups of the steps that run beside this script.
+groups=()
+
+# Whatever ends this script ends them: first in order, for a browser that a test has started is in a session of its own.
+end() {
+    trap '' INT TERM HUP
+    local signal group
+    for signal in INT KILL; do
+        for group in "${groups[@]}"; do kill "-$signal" -- "-$group" 2>/dev/null || true; done
+        for _ in {1..100}; do
+            for group in "${groups[@]}"; do ! kill -0 -- "-$group" 2>/dev/null || { sleep 0.1; continue 2; }; done
+            break 2
+        done
+    done
+    cat "$said"
+    rm -f "$took" "$said"
+}
+trap end EXIT
+
+# Runs steps one after the other, up to the first that fails.
+run() {
+    local step run began status
+    for step in "$@"; do
+        run="step_${step//-/_}"
+        if ! declare -F "$run" >/dev/null; then
+            echo "test: no step $step (${first[*]} ${beside[*]} ${compiled[*]} ${last[*]} clippy-here types unit)" >&2
+            return 2
+        fi
+        began=$SECONDS
+        printf '\n=== %s\n' "$step"
+        # In a subshell of its own, with -e in force (it is not inside an `if`).
+        set +e
+        (set -e; "$run")
+        status=$?
+        set -e
+        if [ "$status" -ne 0 ]; then
+            printf '=== %s FAILED with status %d after %d s\n' "$step" "$status" $((SECONDS - began)) >&2
+            return 1
+        fi
+        printf '=== %s: %d s\n' "$step" $((SECONDS - began))
+        printf '%6d s  %s\n' $((SECONDS - began)) "$step" >>"$took"
+    done
+}
+
+# The same in a process group of its own, beside this script, which hears signals meanwhile.
+start() {
+    set -m
+    (run "$@") &
+    set +m
+    groups+=($!)
+}
+
+# Waits for all that was started, and ends at the first that fails.
+finish() {
+    local ended status
+    while [ ${#groups[@]} -gt 0 ]; do
+        status=0
+        wait -n -p ended "${groups[@]}" || status=$?
+        [ "$status" -eq 0 ] || exit "$status"
+        groups=($(printf '%s\n' "${groups[@]}" | grep -vx "$ended" || true))
+    done
+    cat "$said"
+    : >"$said"
+}
 
 total=$SECONDS
-summary=""
-steps=("${@:-${all[@]}}")
-for step in "${steps[@]}"; do
-    run="step_${step//-/_}"
-    if ! declare -F "$run" >/dev/null; then
-        echo "test: no step $step (${all[*]} types unit)" >&2
-        exit 2
-    fi
-    began=$SECONDS
-    printf '\n=== %s\n' "$step"
-    # In a subshell of its own, with -e in force (it is not inside an `if`).
-    set +e
-    (set -e; "$run")
-    status=$?
-    set -e
-    took=$((SECONDS - began))
-    if [ "$status" -ne 0 ]; then
-        printf '=== %s FAILED with status %d after %d s\n' "$step" "$status" "$took" >&2
-        exit 1
-    fi
-    printf '=== %s: %d s\n' "$step" "$took"
-    summary+=$(printf '%6d s  %s' "$took" "$step")$'\n'
-done
-printf '\n=== all steps passed\n%s%6d s  total\n' "$summary" "$((SECONDS - total))"
+if [ $# -gt 0 ]; then
+    run "$@"
+else
+    run "${first[@]}"
+    trap 'exit 129' HUP
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    # Browsers are timed by what they compute, not by the clock.
+    SLOWPATH_TEST_BESIDE=1 start "${beside[@]}" >"$said" 2>&1
+    start "${compiled[@]}"
+    finish
+    start "${last[@]}"
+    finish
+fi
+printf '\n=== all steps passed\n'
+cat "$took"
+printf '%6d s  total\n' $((SECONDS - total))

@@ -107,6 +107,6 @@ pub fn kind_name(kind: u32) -> &'static str {
 
 /// Text up to the first NUL, with what is not UTF-8 replaced.
 pub fn text(bytes: &[std::os::raw::c_char]) -> String {
-    let bytes: Vec<u8> = bytes.iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0).collect();
+    let bytes: Vec<u8> = bytes.iter().flat_map(|byte| byte.to_ne_bytes()).take_while(|byte| *byte != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -5,7 +5,7 @@ mod targets;
 
 use slowpath_capture::{Options, Recorder, StackEvents, decode};
 use slowpath_recording::Tables;
-use slowpath_tables::{FrameKind, Mapping, MappingOp};
+use slowpath_tables::{Mapping, MappingOp};
 use std::collections::BTreeMap;
 use targets::{held, root};
 
@@ -179,7 +179,9 @@ run(16, 3, 17, touch + P)
             let address = PLACE + (1 << 31) + page * 4096;
             let fault = out.faults.iter().find(|fault| fault.pid == pid && fault.address == address).unwrap();
             let chain = std::iter::successors(fault.stack, |id| stacks[id].parent);
-            let generated = chain.map(|id| frames[&stacks[&id].frame]).filter(|one| one.kind == FrameKind::Generated);
+            let generated = chain
+                .map(|id| frames[&stacks[&id].frame])
+                .filter(|one| one.kind == slowpath_tables::FrameKind::Generated);
             let offsets: Vec<u64> = generated.filter_map(|one| one.address).collect();
             let start = PLACE + code * 4096;
             let expected = [start + 0x24, start + 8];

@@ -1,5 +1,6 @@
 //! A real program, one instruction after the other: at each of them the walk must give the callers that the calls and returns
-//! executed so far have left.
+//! executed so far have left. Calls and returns of x86-64: other architectures keep the return address in a register.
+#![cfg(target_arch = "x86_64")]
 
 mod tracing;
 

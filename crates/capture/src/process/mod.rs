@@ -60,7 +60,7 @@ fn is_present(header: &event_header) -> bool {
 /// A command line of a record, of which so many bytes are filled.
 pub(crate) fn joined(arguments: &[std::os::raw::c_char], length: u32) -> String {
     let length = (length as usize).min(arguments.len());
-    joined_bytes(&arguments[..length].iter().map(|byte| *byte as u8).collect::<Vec<u8>>())
+    joined_bytes(&arguments[..length].iter().flat_map(|byte| byte.to_ne_bytes()).collect::<Vec<u8>>())
 }
 
 /// Arguments are separated by NUL in the kernel's memory; the last is ended by one, and by more where a program wrote a
