@@ -59,11 +59,11 @@ step_clippy() { scripts/clippy.sh; }
 
 # A warning is an error, as clippy has it: code for this machine alone is not seen by clippy.
 step_build() {
-    local warnings
-    warnings=$(mktemp)
-    cargo test --quiet --locked --workspace --no-run 2>&1 | tee "$warnings"
-    ! grep -q '^warning' "$warnings" || { rm "$warnings"; echo "build: a warning is an error here" >&2; return 1; }
-    rm "$warnings"
+    local output status=0
+    output=$(cargo test --quiet --locked --workspace --no-run 2>&1) || status=$?
+    [ -z "$output" ] || printf '%s\n' "$output"
+    [ "$status" -eq 0 ] || return "$status"
+    ! grep -q '^warning' <<<"$output" || { echo "build: a warning is an error here" >&2; return 1; }
 }
 
 # Perfetto's published definitions read back what slowpath exports.
