@@ -6,6 +6,7 @@ use crate::running::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -125,8 +126,11 @@ impl Case {
                 left.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
                 found.insert(path, (Vec::new(), there.mode(), there.uid(), 0));
             } else {
-                // What works for a command that was killed ends a moment after it.
-                let Ok(content) = fs::read(&path) else { continue };
+                let content = match fs::read(&path) {
+                    // What works for a command that was killed ends a moment after it, and renames what it has written.
+                    Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                    content => content.unwrap(),
+                };
                 found.insert(path, (content, there.mode(), there.uid(), there.mtime()));
             }
         }

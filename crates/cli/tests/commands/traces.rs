@@ -3,9 +3,10 @@
 
 use crate::running::{Done, root, run, slowpath, soon};
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard};
 
 /// The processes, zombies excepted, whose environment at their exec held `mark`.
 pub fn processes_with(mark: &str) -> Vec<u32> {
@@ -137,12 +138,10 @@ pub fn assert_nothing_left(done: &Done) {
     assert_eq!(owned_by(done.pid), [] as [PathBuf; 0]);
 }
 
-/// Keeps tests apart of which one makes what cannot be removed, and others want everything removed, until it is dropped. Those of the
-/// crate lab, another program, lock the same file.
-pub fn alone_in_cleaning() -> File {
-    let lock = File::options().create(true).append(true).open("/run/lock/slowpath-tests-that-clean").unwrap();
-    lock.lock().unwrap();
-    lock
+/// Keeps tests of this program apart of which one makes what cannot be removed, and others want everything removed.
+pub fn alone_in_cleaning() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// Removes what killed commands have left.

@@ -120,9 +120,6 @@ fn after_a_kill_at_any_moment_only_a_listed_directory_and_cgroup_are_left_and_cl
         moment = moment.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         std::thread::sleep(Duration::from_millis(round * 45 + (moment >> 33) % 45));
         assert!(holder.try_wait().unwrap().is_none(), "the holder ended by itself");
-        // Tests of the command want everything removed at once, also what this one has just killed.
-        let lock = fs::File::options().create(true).append(true).open("/run/lock/slowpath-tests-that-clean").unwrap();
-        lock.lock().unwrap();
         holder.kill().unwrap();
         holder.wait().unwrap();
         gone_soon(base.path(), holder.id());
