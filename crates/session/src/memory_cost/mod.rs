@@ -1,7 +1,7 @@
 //! Measures what mapping, touching and releasing memory costs here, before anything is recorded and once more when the recording has
 //! ended: durations of recorded faults lack entering and leaving the kernel and what a fault displaces, and hold what recording adds.
 //!
-//! A child with the user's identity measures in two steps, some 140 ms and some 30 ms, on a busy machine up to half a second:
+//! A child with the user's identity measures in two steps, some 140 ms and some 30 ms, on a busy machine up to 0.7 s and 0.5 s:
 //!
 //! 1. while no recorder is loaded: what an operation costs more than the same writes into a kept block;
 //! 2. while a recorder is loaded that records nothing of it: how long the recorder takes faults of the same operations to be.
@@ -38,11 +38,14 @@ use std::time::{Duration, Instant};
 /// Operations of each kind that the recorder watches, if they are not interrupted.
 const WATCHED_OPERATIONS: usize = 16;
 
-/// How often each kind is asked for in any case, and at most.
-const ATTEMPTS: (usize, usize) = (8, 32);
+/// How often each kind is asked for in any case.
+const ATTEMPTS: usize = 8;
 
-/// How long the recorder watches beyond that.
-const WATCHING: Duration = Duration::from_millis(60);
+/// How long the recorder watches beyond that; and how long where so many were interrupted that the others have no interval yet.
+const WATCHING: (Duration, Duration) = (Duration::from_millis(60), Duration::from_millis(500));
+
+/// With fewer values, the interval of the signed ranks has no ends.
+const FEWEST_OPERATIONS: usize = 6;
 
 /// How long the child is waited for: many times what it takes.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -182,15 +185,19 @@ fn watch(recorder: &mut Recorder, pid: u32, mut socket: &UnixStream) -> Option<W
         (timed.faults > 0).then(|| is_told.then(|| timed.time.0 as f64 / timed.faults as f64))
     };
     let began = Instant::now();
-    for attempt in 0..ATTEMPTS.1 {
-        let is_enough = watched.warm.len().min(watched.displaced.len()) >= WATCHED_OPERATIONS;
-        if is_enough || (attempt >= ATTEMPTS.0 && began.elapsed() >= WATCHING) {
-            break;
-        }
+    let mut attempts = 0;
+    while !is_watched(watched.warm.len().min(watched.displaced.len()), attempts, began.elapsed()) {
         watched.warm.extend(operation(WARM)?);
         watched.displaced.extend(operation(DISPLACED)?);
+        attempts += 1;
     }
     Some(watched)
+}
+
+/// Whether the recorder has watched enough: `fewest` operations of each kind that were not interrupted, of so many `attempts`, in this time.
+fn is_watched(fewest: usize, attempts: usize, elapsed: Duration) -> bool {
+    let watching = if fewest < FEWEST_OPERATIONS { WATCHING.1 } else { WATCHING.0 };
+    fewest >= WATCHED_OPERATIONS || (attempts >= ATTEMPTS && elapsed >= watching)
 }
 
 /// What a series says of its blocks; `None` where it has too few operations for an interval, or nonsense.
@@ -293,6 +300,15 @@ mod tests {
         assert!(cost(series(WATCHED, 6, 338), &Watched::default()).unwrap().unseen.is_none());
         assert!(cost(series(4 << 20, 6, 1024), &watched).unwrap().unseen.is_none());
         assert!(cost(series(4 << 20, 6, 2), &watched).unwrap().huge_pages);
+    }
+
+    #[test]
+    fn it_is_watched_longer_where_too_few_are_left_for_an_interval() {
+        let at = |fewest, attempts, ms| is_watched(fewest, attempts, Duration::from_millis(ms));
+        assert!(!at(15, 15, 10) && at(16, 16, 10));
+        assert!(at(6, 40, 60) && !at(5, 40, 60) && !at(0, 1000, 499));
+        assert!(at(5, 40, 500) && at(0, 8, 500));
+        assert!(!at(6, 7, 100) && !at(0, 7, 600));
     }
 
     fn me() -> Identity {
