@@ -79,8 +79,7 @@ step_types() { cd report-ui && npm run --silent typecheck; }
 
 # One call of cargo: another choice of packages would compile the workspace with other features once more.
 step_unit() {
-    scripts/rust_tests.py --workspace --no-fail-fast --lib --bins \
-        --test layering --test dependencies --test docs --test gaps --test naming --test prose
+    scripts/rust_tests.py --workspace --no-fail-fast --lib --bins --test repository
 }
 
 took=$(mktemp)

@@ -1,5 +1,8 @@
 //! Following processes that run already, against the running kernel. Needs root; skips with a reason otherwise.
+//!
+//! A program of its own: of the whole system, what other tests of this program start is recorded, too.
 
+#[path = "recorder/targets/mod.rs"]
 mod targets;
 
 use slowpath_capture::{Options, Recorder, Running, decode};

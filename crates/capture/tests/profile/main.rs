@@ -5,5 +5,5 @@ mod held;
 mod memory;
 mod reasons;
 mod sums;
-#[path = "../targets/mod.rs"]
+#[path = "../recorder/targets/mod.rs"]
 mod targets;

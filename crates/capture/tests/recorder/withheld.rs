@@ -2,8 +2,7 @@
 //! searched is all that leaves the recorder, for addresses that the programs themselves and the kernel tell.
 //! Needs root; skips with a reason otherwise.
 
-mod targets;
-
+use crate::targets::{held, root};
 use slowpath_capture::{Options, Owner, RawCapture, Recorder, StackEvents, decode};
 use slowpath_recording::Tables;
 use slowpath_tables::{Exec, Fault, FrameKind};
@@ -11,7 +10,6 @@ use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use targets::{held, root};
 
 const NOBODY: Owner = Owner { uid: 65534, gid: 65534 };
 

@@ -2,8 +2,7 @@
 //!
 //! Needs a Python with the packages `perfetto` and `protobuf`: name it in `SLOWPATH_TEST_PYTHON`.
 
-mod profiled;
-
+use crate::profiled;
 use serde_json::{Value, json};
 use slowpath_recording::Tables;
 use slowpath_report::perfetto;

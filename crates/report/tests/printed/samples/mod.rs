@@ -1,7 +1,5 @@
 //! A diagnosis as `diagnose` makes it, and one whose every text is hostile.
 
-#![allow(dead_code)] // every test file uses its part
-
 use slowpath_analysis::finding::{Confidence, Evidence, Finding};
 use slowpath_fix::{Change, FixPlan, Privilege, Scope, Treatment, Trial};
 use slowpath_report::{

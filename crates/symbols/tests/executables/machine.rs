@@ -1,8 +1,6 @@
 //! This machine's own libraries, kernel and vdso, with binutils and the kernel as cross-checks.
 
-mod program;
-
-use program::{at, frame, offset_of, run, text_segments, text_symbols, unrecorded};
+use crate::program::{at, frame, offset_of, run, text_segments, text_symbols, unrecorded};
 use slowpath_symbols::symbolize::{Located, Options, Sources, symbolize};
 use slowpath_tables::{Bytes, Frame, FrameKind, Nanos};
 use std::collections::BTreeSet;

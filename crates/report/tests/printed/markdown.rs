@@ -1,7 +1,6 @@
 //! Summaries in Markdown, read by pulldown-cmark: every table has the cells that were put in, and no text of others is markup.
 
-mod samples;
-
+use crate::samples;
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use slowpath_analysis::metrics::recorded_metrics;

@@ -1,7 +1,6 @@
 //! The summary fits a screen, says the answer first, and shows nothing that a terminal would obey.
 
-mod samples;
-
+use crate::samples;
 use proptest::prelude::*;
 use slowpath_report::terminal::{Style, analysis, diagnosis};
 use slowpath_report::{ANALYZE_SCHEMA, Analysis, ArmRole, Diagnosis, Outcome, Verdict};

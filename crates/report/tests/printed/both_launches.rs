@@ -1,7 +1,6 @@
 //! A diagnosis of cold and of warm launches: what leads, what belongs to which, and what a screen says of both.
 
-mod samples;
-
+use crate::samples;
 use slowpath_report::terminal::{self, Style};
 use slowpath_report::{Decision, Diagnosis, Outcome, Verdict};
 use slowpath_verify::Metric;

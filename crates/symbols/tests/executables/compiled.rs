@@ -1,8 +1,6 @@
 //! Programs that were compiled just now: every byte of their text has the name that binutils give it.
 
-mod program;
-
-use program::{alone, at, compile, objcopy, offset_of, outermost, run, text_segments, text_symbols, unrecorded};
+use crate::program::{alone, at, compile, objcopy, offset_of, outermost, run, text_segments, text_symbols, unrecorded};
 use slowpath_symbols::symbolize::{Debuginfod, Depth, Options};
 use std::path::{Path, PathBuf};
 use std::process::Command;

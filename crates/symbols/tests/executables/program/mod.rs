@@ -1,8 +1,5 @@
 //! Programs that tests compile, and what binutils say of them, as a cross-check.
 
-// Not every test file uses everything.
-#![allow(dead_code)]
-
 use slowpath_symbols::symbolize::{Located, Options, Sources, symbolize};
 use slowpath_tables::{Bytes, Frame, FrameKind, Symbol};
 use std::collections::BTreeMap;

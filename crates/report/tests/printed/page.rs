@@ -1,7 +1,6 @@
 //! The HTML page keeps its policy, and data stay data.
 
-mod samples;
-
+use crate::samples;
 use proptest::prelude::*;
 use slowpath_report::{ReportData, html};
 

@@ -1,8 +1,6 @@
 //! Files that somebody made to do harm, or that are damaged: every frame still gets its row.
 
-mod program;
-
-use program::{alone, at, compile, unrecorded};
+use crate::program::{alone, at, compile, unrecorded};
 use proptest::prelude::*;
 use slowpath_symbols::symbolize::Options;
 use std::path::Path;

@@ -1,12 +1,9 @@
 //! Stacks that two processes have alike, and whose they are. Needs root; skips with a reason otherwise.
-#![cfg(target_arch = "x86_64")]
 
-mod targets;
-
+use crate::targets::{held, root};
 use slowpath_capture::{Options, Recorder, StackEvents, decode};
 use slowpath_tables::{FrameKind, ProcessKey};
 use std::time::Duration;
-use targets::{held, root};
 
 /// Runs generated code at the same address twice: in a child, and when that has ended, in another with the same pid (clone3(2),
 /// `set_tid`). The code writes to pages that are not there: each write is a fault with its stack.

@@ -1,12 +1,10 @@
 //! What pages hold when they are given back or their process ends, against the running kernel: a program that knows what it wrote
 //! where. Needs root; skips with a reason otherwise.
 
-mod targets;
-
+use crate::targets::{held, root};
 use slowpath_capture::{Options, Recorder, decode};
 use slowpath_recording::Tables;
 use slowpath_tables::{LookMoment, MappingOp, PAGE_SIZE};
-use targets::{held, root};
 
 /// Two areas of 64 pages, of which each page is looked at, with 64 between them. In both, of the first 16 pages each is written, the even
 /// ones with zeros, and the others are not touched; the last byte of page 20 is not zero. And a mapped file of as many pages.

@@ -1,6 +1,6 @@
 //! What all tests of the recorder need: root, and a process that waits with its program until it is recorded.
 
-#![allow(dead_code)] // every test file uses its part
+#![allow(dead_code)] // a test program may use a part
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;

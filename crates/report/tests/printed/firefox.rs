@@ -1,8 +1,7 @@
 //! The profile for the Firefox Profiler, read as its published format says
 //! (`docs-developer/processed-profile-format.md` and `CHANGELOG-formats.md` of the profiler's sources, version 55).
 
-mod profiled;
-
+use crate::profiled;
 use serde_json::{Value, json};
 use slowpath_recording::Tables;
 use slowpath_report::firefox;

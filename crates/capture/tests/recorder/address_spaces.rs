@@ -1,13 +1,11 @@
 //! Recorded mappings against the running kernel: rows replayed page by page are what the program made. Needs root; skips with
 //! a reason otherwise.
 
-mod targets;
-
+use crate::targets::{held, root};
 use slowpath_capture::{Options, Recorder, StackEvents, decode};
 use slowpath_recording::Tables;
 use slowpath_tables::{Mapping, MappingOp};
 use std::collections::BTreeMap;
-use targets::{held, root};
 
 /// The calls of the C library, and a place where nothing else is mapped.
 const CALLS: &str = "

@@ -1,7 +1,6 @@
 //! The published schemas are those of the types, and what is printed follows them.
 
-mod samples;
-
+use crate::samples;
 use serde_json::Value;
 use slowpath_report::schema::schemas;
 use std::path::Path;

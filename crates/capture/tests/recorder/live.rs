@@ -1,8 +1,7 @@
 //! The recorder against the running kernel: real processes, and the kernel's own counters as the witness.
 //! Needs root; skips with a reason otherwise.
 
-mod targets;
-
+use crate::targets::{held, root};
 use slowpath_capture::{Options, RawCapture, Recorder, StackEvents, UNREADABLE_BYTES, decode};
 use slowpath_recording::Tables;
 use slowpath_tables::{Asker, FaultKind, FileKey, MappingOp};
@@ -10,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
-use targets::{held, root};
 
 fn recorded(command: &[&str]) -> (Tables, nix::unistd::Pid) {
     recorded_with(Options::default(), command)

@@ -1,15 +1,12 @@
 //! A real program, one instruction after the other: at each of them the walk must give the callers that the calls and returns
 //! executed so far have left. Calls and returns of x86-64: other architectures keep the return address in a register.
-#![cfg(target_arch = "x86_64")]
 
-mod tracing;
-
+use crate::tracing::{Stop, Tracee};
 use slowpath_symbols::audit::{Agreement, Mapping, Oracle, compare};
 use slowpath_symbols::unwind_table::{UnwindTable, vdso};
 use slowpath_symbols::walk::{Code, Registers, Walk, WalkEnd, walk};
 use std::path::Path;
 use std::process::Command;
-use tracing::{Stop, Tracee};
 
 /// A place on the stack that leads to a caller.
 enum Caller {

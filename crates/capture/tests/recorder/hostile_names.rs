@@ -1,8 +1,7 @@
 //! Names that are no UTF-8, of processes and of mount points: what concerns them is recorded like everything else. Needs root; skips
 //! with a reason otherwise.
 
-mod targets;
-
+use crate::targets::root;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::wait::waitpid;
@@ -10,7 +9,6 @@ use nix::unistd::{ForkResult, execv, fork, pipe, read, write};
 use slowpath_capture::{Options, Recorder, Running, decode, running_since};
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
-use targets::root;
 
 #[test]
 fn a_mount_point_that_is_no_utf_8_hides_no_other() {
