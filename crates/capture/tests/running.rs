@@ -1,6 +1,6 @@
 //! Following processes that run already, against the running kernel. Needs root; skips with a reason otherwise.
 //!
-//! A program of its own: of the whole system, what other tests of this program start is recorded, too.
+//! A program of its own: a recording of the whole system holds what other tests of the same process fork, too.
 
 #[path = "recorder/targets/mod.rs"]
 mod targets;
