@@ -118,6 +118,8 @@ export interface TimeSpent {
   time_to_ready: Quantity | null;
   /** `cpu` of the rows add up to it. */
   cpu: Quantity;
+  /** The part of `cpu` in which faults and their call stacks were recorded; null or left out where it was not measured. */
+  recording?: Quantity | null;
   rows: { part: string; title: string; to_ready: Quantity | null; cpu: Quantity | null }[];
   unexplained: Quantity | null;
   uncounted_threads: number;

@@ -35,3 +35,8 @@ test("of what ran already only the CPU time is told", () => {
   assert.deepEqual([table.columns, table.rows.map((r) => r.title)], [["CPU"], ["storage and major faults", "waits for others", "running"]]);
   assert.deepEqual([...table.rows, table.whole].map((r) => r.cells.map((cell) => cell?.value ?? null)), [[1], [null], [8], [9]]);
 });
+
+test("what recording took of the CPU time is told where it is much", () => {
+  const notes = (recording: number): string[] => timeTable([{ ...launch("warm", 0), recording: ms(recording) }])!.notes;
+  assert.deepEqual([notes(0.4), notes(3)], [[], ["Warm: 3.00 ms of the CPU time went to recording faults and their call stacks."]]);
+});

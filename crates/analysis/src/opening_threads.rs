@@ -11,7 +11,7 @@ use std::collections::HashSet;
 /// A thread that waits so long for events or a time is done: as in table `first_waits`.
 const LEAST_WAIT: Nanos = Nanos(1_000_000);
 
-/// Time by the clock, and on the CPU where that is known, ns. Differences may be negative.
+/// Time by the clock, and on the CPU where that is known, ns; both without what recording faults took. Differences may be negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Taken {
     /// On the CPU; by the clock where waits were not recorded.
@@ -40,13 +40,24 @@ pub(crate) struct OpeningThread<'a> {
     off: Vec<(u64, u64)>,
     /// Stays on a CPU of which a hypervisor took a part, in order.
     robbed: Vec<RobbedStay>,
+    /// When a fault was recorded, and what recording took of the thread until then, in order.
+    recorded: Vec<(u64, u64)>,
     ended: Nanos,
 }
 
 impl OpeningThread<'_> {
     fn new(process: ProcessKey, tid: u32, ended: Nanos) -> Self {
         let (opens, waits, reads, off, robbed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { process, tid, opens, waits, reads, off, robbed, ended }
+        Self { process, tid, opens, waits, reads, off, robbed, recorded: Vec::new(), ended }
+    }
+
+    /// What recording took of it between two moments, ns.
+    fn recording(&self, from: u64, to: u64) -> u64 {
+        let until = |moment: u64| {
+            let count = self.recorded.partition_point(|(ts, _)| *ts <= moment);
+            count.checked_sub(1).map_or(0, |last| self.recorded[last].1)
+        };
+        until(to).saturating_sub(until(from))
     }
 
     /// A stay ends where the thread stops next, or ends.
@@ -120,6 +131,15 @@ impl<'a> OpeningThreads<'a> {
                 _ => thread.off.push((row.ts.0, row.ts.0.saturating_add(row.duration.0))),
             }
         }
+        for row in &tables.faults {
+            let Some(recording) = row.recording else { continue };
+            let Some(number) = numbers.get(&(row.process(), row.tid)) else { continue };
+            let recorded = &mut threads[*number].recorded;
+            // A thread's faults follow each other.
+            let before = recorded.last().map_or(0, |(_, until)| *until);
+            let end = row.ts.0.saturating_add(row.duration.unwrap_or_default().0).saturating_add(recording.0);
+            recorded.push((end, before.saturating_add(recording.0)));
+        }
         for row in tables.exits.iter().filter(|row| !row.running) {
             if let Some(number) = numbers.get(&(row.process(), row.tid)) {
                 threads[*number].ended = row.ts.min(ended);
@@ -167,7 +187,8 @@ impl<'a> OpeningThreads<'a> {
         let first = thread.robbed.partition_point(|stay| stay.end <= from);
         let robbed = thread.robbed[first..].iter().take_while(|stay| stay.begin < to);
         let stolen: f64 = robbed.map(|stay| stay.stolen_within(from, to)).sum();
-        Taken { cpu: ((to - from).saturating_sub(off) as f64 - stolen).max(0.0), wall: (to - from) as f64 }
+        let wall = (to - from).saturating_sub(thread.recording(from, to));
+        Taken { cpu: (wall.saturating_sub(off) as f64 - stolen).max(0.0), wall: wall as f64 }
     }
 }
 
@@ -201,5 +222,32 @@ ts  duration pid start tid reason   runnable
         // A stay of 400 without 100, and one of 100 without 40 that ends with the recording.
         assert_eq!((cpu(100, 500), cpu(100, 200), cpu(300, 600)), (300.0, 75.0, 150.0));
         assert_eq!((cpu(0, 50), cpu(600, 700), cpu(50, 100)), (50.0, 60.0, 0.0));
+    }
+
+    #[test]
+    fn what_recording_faults_took_is_no_time_of_the_thread() {
+        let tables = Tables::from_text(
+            "
+== opens
+ts pid start tid path flags result dev ino
+10 7   1     7   /a   0     3      1   1
+== faults
+ts  duration pid start tid address kind  recording
+20  5        7   1     7   4096    minor 30
+60  5        7   1     7   8192    minor -
+70  5        7   1     7   8192    minor 15
+80  5        7   1     8   8192    minor 9
+== off_cpu
+ts  duration pid start tid reason   runnable
+100 50       7   1     7   runnable 50
+",
+        )
+        .unwrap();
+        let threads = OpeningThreads::new(&tables, Nanos(700));
+        let taken = |from, to| threads.taken(0, Nanos(from), Nanos(to));
+        assert_eq!(taken(10, 60), Taken { cpu: 20.0, wall: 20.0 });
+        assert_eq!(taken(60, 160), Taken { cpu: 35.0, wall: 85.0 });
+        // A fault is recorded when it has ended.
+        assert_eq!(taken(10, 30), Taken { cpu: 20.0, wall: 20.0 });
     }
 }

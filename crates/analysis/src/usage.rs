@@ -235,6 +235,18 @@ pub(crate) fn cpu_times(tables: &Tables) -> BTreeMap<ProcessKey, Option<Nanos>> 
     sums.into_iter().map(|(process, sums)| (process, sums.cpu_time)).collect()
 }
 
+/// The same without what recording faults took of them.
+pub(crate) fn own_cpu_times(tables: &Tables) -> BTreeMap<ProcessKey, Option<Nanos>> {
+    let mut times = cpu_times(tables);
+    for fault in &tables.faults {
+        let time = fault.recording.and_then(|recording| Some((recording, times.get_mut(&fault.process())?.as_mut()?)));
+        if let Some((recording, time)) = time {
+            *time = Nanos(time.0.saturating_sub(recording.0));
+        }
+    }
+    times
+}
+
 /// Adds what the kernel's counters of a process grew by, where both ends are known: those of the end are rows of `exits`,
 /// whole when the last thread ended or recording did. Those of the begin are in the first row of `execs`; a child that was
 /// made meanwhile began with none.

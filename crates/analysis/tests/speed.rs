@@ -109,6 +109,7 @@ fn large() -> Tables {
             kind: if row % 3 == 0 { FaultKind::Major } else { FaultKind::Minor },
             kernel: false,
             stack: None,
+            recording: None,
         });
         if read {
             tables.reads.push(Read {

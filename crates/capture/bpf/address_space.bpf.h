@@ -40,6 +40,15 @@ __attribute__((noinline)) int find_area(struct space *space, u64 address)
 	return address >= space->areas[at].start && address < space->areas[at].end ? (int)at : -1;
 }
 
+/* The same, where it may be the area with this index: the caller of a function is in the same file, mostly. */
+__attribute__((noinline)) int find_area_from(struct space *space, u32 index, u64 address)
+{
+	u32 at = index & (AREAS - 1);
+	if (space && at < space->count && address >= space->areas[at].start && address < space->areas[at].end)
+		return at;
+	return find_area(space, address);
+}
+
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

@@ -47,6 +47,7 @@ __attribute__((noinline)) int is_handed_over(u64 cfa)
 	if (!search.work || bpf_probe_read_user(&search.word, sizeof(search.word), (void *)(cfa - 8)))
 		return 1;
 	search.work->passing = 1;
+	search.work->has_near = 0;
 	bpf_loop(HANDLER_REACH / (NEAR_WORDS * 8), finds_word, &search, 0);
 	return search.found || !search.is_over;
 }

@@ -89,18 +89,36 @@ __attribute__((noinline)) u64 find_row(u32 module, u64 offset)
 	return row;
 }
 
+/* The row of a frame, as it was found before where the CPU has kept it. A table that is not there yet may be there the next time. Not
+ * inline: so it is verified once, and not in all combinations with what a step does. */
+__attribute__((noinline)) u64 row_of_frame(struct workspace *work, u64 frame)
+{
+	if (!work)
+		return 0;
+	/* Fibonacci hashing: the upper bits of a product with 2^64 over the golden ratio (Knuth, volume 3, 6.4). */
+	struct kept_row *kept = &work->rows[frame * 0x9e3779b97f4a7c15ULL >> (64 - KEPT_ROWS_SHIFT)];
+	if (kept->frame == frame && kept->tables == work->tables)
+		return kept->row;
+	u64 row = find_row(frame >> 48, frame & ((1ULL << 48) - 1));
+	if ((row >> 16 & 0xff) != CFA_NO_TABLE) {
+		kept->frame = frame;
+		kept->row = row;
+		kept->tables = work->tables;
+	}
+	return row;
+}
+
 static long step(u32 index, struct walk *walk)
 {
 	u64 address = walk->ip - walk->work->is_caller, frame = address, row = 0;
-	int at = find_area(walk->space, address);
+	int at = walk->area = find_area_from(walk->space, walk->area, address);
 	/* The verifier does not know what the compiler knows of the result. */
 	asm volatile("" : "+r"(at));
 	if (at >= 0 && at < AREAS && walk->space->areas[at].module != MODULE_GENERATED) {
 		struct area *area = &walk->space->areas[at];
 		u64 offset = ((u64)area->file_page << 12) + (address - area->start);
-		u32 module = area->module;
-		frame = (u64)module << 48 | (offset & ((1ULL << 48) - 1));
-		row = find_row(module, offset);
+		frame = (u64)area->module << 48 | (offset & ((1ULL << 48) - 1));
+		row = row_of_frame(walk->work, frame);
 	} else {
 		walk->work->raw = 1;
 	}
@@ -165,8 +183,6 @@ static long step(u32 index, struct walk *walk)
 struct comparison {
 	struct last_walk *last;
 	struct workspace *work;
-	u64 sp;
-	bool near;
 	bool differs;
 };
 
@@ -174,20 +190,17 @@ static long compares_word(u32 index, struct comparison *comparison)
 {
 	if (index >= WORDS)
 		return 1;
-	u64 address = comparison->last->addresses[index], word = (address - comparison->sp) / 8, value;
-	if (comparison->near && word < NEAR_WORDS && !(address & 7))
-		value = comparison->work->near[word];
-	else if (bpf_probe_read_user(&value, sizeof(value), (void *)address))
+	u64 value;
+	if (!stack_word(comparison->work, comparison->last->addresses[index], &value))
 		value = ~comparison->last->values[index];
 	comparison->differs = value != comparison->last->values[index];
 	return comparison->differs;
 }
 
 /* Whether every word that the last walk read is what it was. */
-static __always_inline bool is_same(struct last_walk *last, struct workspace *work, u64 sp)
+static __always_inline bool is_same(struct last_walk *last, struct workspace *work)
 {
-	struct comparison comparison = {.last = last, .work = work, .sp = sp};
-	comparison.near = !bpf_probe_read_user(work->near, sizeof(work->near), (void *)sp);
+	struct comparison comparison = {.last = last, .work = work};
 	bpf_loop(last->words, compares_word, &comparison, 0);
 	return !comparison.differs;
 }
@@ -253,8 +266,9 @@ static __always_inline u32 walked(struct task_struct *task, struct walk_settings
 	if (!last)
 		return 0;
 	u64 generation = count->changes + known->tables;
+	read_near(work, sp & ~7ULL);
 	if (last->stack && last->ip == ip && last->sp == sp && last->bp == bp && last->lr == lr &&
-	    last->generation == generation && is_same(last, work, sp))
+	    last->generation == generation && is_same(last, work))
 		return last->stack;
 	last->stack = 0;
 	struct space *space = bpf_task_storage_get(&spaces, task->group_leader, 0, flags);
@@ -266,6 +280,7 @@ static __always_inline u32 walked(struct task_struct *task, struct walk_settings
 	struct walk walk = {.ip = ip, .sp = sp, .bp = bp, .lr = lr, .space = space, .last = last, .work = work};
 	begin_stack(&work->event, task);
 	work->event.end = STACK_TOO_DEEP;
+	work->tables = known->tables;
 	work->event.depth = work->words = work->is_caller = work->raw = work->passing = 0;
 	bpf_loop(STACK_FRAMES + 1, step, &walk, 0);
 	u32 depth = work->event.depth;

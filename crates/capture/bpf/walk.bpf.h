@@ -7,15 +7,30 @@
 #include "address_space.bpf.h"
 #include "last_walk.bpf.h"
 
-/* Words above the stack pointer that are read at once. */
+/* Words of the stack that are read at once, and how many of them lie below the one that is asked for: registers are saved below
+ * the return address. */
 #define NEAR_WORDS 64
+#define WORDS_BELOW 8
 /* A frame pointer that is farther from the stack pointer is none. */
 #define FARTHEST_FRAME (1 << 20)
+
+/* Rows of unwinding tables that a CPU found last. A program returns to few places again and again, and to find a row among those of
+ * its page takes a call into the kernel for each that is looked at. */
+#define KEPT_ROWS_SHIFT 10
+struct kept_row {
+	/* Module and offset, as in a frame; and the tables that there were. */
+	u64 frame;
+	u64 row;
+	u32 tables;
+};
 
 /* One of each for a CPU: programs on perf events and on tracepoints do not interrupt each other there, and every object
  * has its own. */
 struct workspace {
+	/* A piece of the stack, as far as it was read, and its address. */
 	u64 near[NEAR_WORDS];
+	u64 near_at;
+	u32 has_near;
 	struct stack_event event;
 	/* State of a walk. It stands here and not on the stack, where the verifier would follow each value that it can have. */
 	u32 words;
@@ -25,6 +40,9 @@ struct workspace {
 	u32 raw;
 	/* It is not to be kept: it ended for want of a table, which may be there the next time, or depends on more than its words. */
 	u32 passing;
+	/* Tables that are there. */
+	u32 tables;
+	struct kept_row rows[1 << KEPT_ROWS_SHIFT];
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -47,14 +65,49 @@ struct walk {
 	/* Return address of a function that has not saved it, on arm64: x30 of the innermost frame and of one that a signal interrupted. */
 	u64 lr;
 	struct space *space;
+	/* Index of the area of the last step; any where there was none. */
+	u32 area;
 	struct last_walk *last;
 	struct workspace *work;
 };
 
-/* A word of the task's stack; it is kept for the next walk. */
+/* Reads a piece of the stack. */
+static __always_inline void read_near(struct workspace *work, u64 address)
+{
+	work->near_at = address;
+	work->has_near = !bpf_probe_read_user(work->near, sizeof(work->near), (void *)address);
+}
+
+/* A word of the task's stack, and a piece around it for those that come. Not inline: so it is verified once. */
+__attribute__((noinline)) int far_word(struct workspace *work, u64 address, u64 *value)
+{
+	if (!work || !value)
+		return false;
+	if (!(address & 7)) {
+		read_near(work, address - 8 * WORDS_BELOW);
+		if (work->has_near) {
+			*value = work->near[WORDS_BELOW];
+			return true;
+		}
+	}
+	/* At the end of the stack, or at one of its pages that is not there, a piece cannot be read, and a word of it can. */
+	return !bpf_probe_read_user(value, sizeof(*value), (void *)address);
+}
+
+/* A word of the task's stack. Walks go from word to word upwards, and to read one takes as long as to read a piece. */
+static __always_inline bool stack_word(struct workspace *work, u64 address, u64 *value)
+{
+	u64 word = (address - work->near_at) / 8;
+	if (!work->has_near || word >= NEAR_WORDS || address & 7)
+		return far_word(work, address, value);
+	*value = work->near[word];
+	return true;
+}
+
+/* The same; it is kept for the next walk. */
 static __always_inline bool read_word(struct walk *walk, u64 address, u64 *value)
 {
-	if (bpf_probe_read_user(value, sizeof(*value), (void *)address))
+	if (!stack_word(walk->work, address, value))
 		return false;
 	u32 number = walk->work->words;
 	if (number < WORDS) {

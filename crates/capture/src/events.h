@@ -163,6 +163,9 @@ struct fault_record {
 	unsigned int tid;
 	unsigned int flags;
 	unsigned int stack;
+	/* What recording it took behind its end, ns; 0 where that was not measured. */
+	unsigned int recording;
+	unsigned int reserved;
 };
 
 /* Faults are by far the most frequent events: a CPU collects them and puts this many into the ring at once. The

@@ -326,6 +326,7 @@ pub fn fault(
         kind,
         kernel,
         stack: at.stack,
+        recording: None,
     })
 }
 

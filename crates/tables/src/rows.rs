@@ -143,6 +143,9 @@ table! {
         kernel: bool,
         /// Innermost frame of its call stack, where stacks of faults were asked for: `stacks.id`.
         stack: Option<u32>,
+        /// CPU time of the thread that recording it took behind its end, the walk of its call stack mostly; null where it was not
+        /// measured, as without stacks.
+        recording: Option<Nanos>,
     }
 }
 

@@ -1,6 +1,10 @@
 // Where time goes: cold and warm launches beside each other, or what ran already.
 
+import { quantityValue } from "../format";
 import type { Quantity, TimeSpent } from "../types";
+
+/** What recording took is told from this share of the CPU time on. */
+const LEAST_RECORDING = 0.05;
 
 /** A row: for each launch its time to ready and its CPU time, for what ran already its CPU time; null where there is none. */
 export interface TimeRow {
@@ -42,6 +46,10 @@ export function timeTable(recordings: readonly TimeSpent[]): TimeTable | null {
     rows: recordings.some(isLaunch) ? [...parts, unexplained] : parts,
     whole: { title: recordings.every(isLaunch) ? "total of the recorded launch" : "total", cells: recordings.flatMap((one) => cells(one, one.time_to_ready, one.cpu)) },
     notes: [
+      ...recordings.flatMap((one) => {
+        const recording = one.recording ?? null;
+        return recording && recording.value >= one.cpu.value * LEAST_RECORDING ? [`${name(one)}: ${quantityValue(recording)} of the CPU time went to recording faults and their call stacks.`] : [];
+      }),
       ...uncounted.map((one) => `${name(one)}: the CPU time of ${one.uncounted_threads} ${one.uncounted_threads === 1 ? "thread" : "threads"} is not known and missing.`),
       ...recordings.filter((one) => !one.has_memory_calls).map((one) => `${name(one)}: memory calls were not recorded; they are part of “running”.`),
     ],

@@ -28,7 +28,7 @@ use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Finding, row};
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
-use crate::usage::cpu_times;
+use crate::usage::own_cpu_times;
 use serde_json::Value;
 use slowpath_tables::{ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -99,7 +99,7 @@ fn of_launch<'a>(facts: &'a LaunchFacts<'a>) -> Vec<Found<'a>> {
     });
     let costs: Vec<_> = costs.filter(|(.., cost)| cost.value > 0.0).collect();
     // Most recordings end here.
-    let times = if costs.is_empty() { CpuTimes::default() } else { cpu_times(&facts.tables) };
+    let times = if costs.is_empty() { CpuTimes::default() } else { own_cpu_times(&facts.tables) };
     let found = costs.into_iter().map(|(program, processes, threads, cost)| {
         let share = CostShare::new(cost.value, processes.iter().copied(), &times, facts);
         Found { facts, memory: memory.clone(), program, processes, threads, cost, share }

@@ -239,7 +239,7 @@ impl<'f, 'a> Rest<'f, 'a> {
             }
         }
         let is_needed = !loaded.is_empty() || untraced.iter().any(|one| made_no_directory(one));
-        let times = if is_needed { usage::cpu_times(&facts.tables) } else { CpuTimes::new() };
+        let times = if is_needed { usage::own_cpu_times(&facts.tables) } else { CpuTimes::new() };
         Self { facts, times, loaded, told: HashSet::new() }
     }
 

@@ -8,7 +8,7 @@ use crate::time_spent::{self as analysis, Part};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_recording::Tables;
-use slowpath_tables::{Quantity, Unavailable};
+use slowpath_tables::{Nanos, Quantity, Unavailable};
 
 /// What was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +32,9 @@ pub struct TimeSpent {
     pub time_to_ready: Option<Quantity>,
     /// Time on the CPU in all its processes. `cpu` of the rows add up to it.
     pub cpu: Quantity,
+    /// The part of `cpu` in which faults and their call stacks were recorded, mostly in `program`; null where it was not measured.
+    #[serde(default)]
+    pub recording: Option<Quantity>,
     /// Every part.
     pub rows: Vec<TimeSpentRow>,
     /// Time before ready of which nothing was recorded.
@@ -76,9 +79,15 @@ pub fn of_tables(tables: &Tables, condition: Condition, unavailable: &mut Vec<Un
         condition,
         time_to_ready: found.launch.map(|launch| milliseconds(launch.time)),
         cpu: milliseconds(found.cpu),
+        recording: recording(tables).map(milliseconds),
         rows: rows.collect(),
         unexplained: found.launch.map(|launch| milliseconds(launch.unexplained)),
         uncounted_threads: found.uncounted_threads,
         has_memory_calls: ledger.has_memory_calls,
     })
+}
+
+/// What recording faults took of all threads; `None` where no fault says it.
+fn recording(tables: &Tables) -> Option<Nanos> {
+    tables.faults.iter().filter_map(|fault| fault.recording).reduce(|sum, one| Nanos(sum.0.saturating_add(one.0)))
 }

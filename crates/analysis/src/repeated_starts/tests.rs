@@ -152,6 +152,16 @@ fn a_long_step_of_children_that_were_given_different_work_is_doubtful_unless_it_
 }
 
 #[test]
+fn a_step_that_is_long_because_its_faults_are_recorded_is_not_doubtful() {
+    let mut recorded = given(&[(2, ALIKE); 3], |pid| format!("w {pid}"), "");
+    // 6 of the 10 ms from /lib/a to /lib/b.
+    let rows: String = [11, 12, 13].map(|pid| format!("{} 9 {pid} 2 {pid} minor {}\n", 6 * MS, 6 * MS)).concat();
+    let text = format!("== faults\nts duration pid start tid kind recording\n{rows}");
+    recorded.faults = Tables::from_text(&text).unwrap().faults;
+    assert_eq!(starts(&recorded)[0], (11, 3, 11, 18));
+}
+
+#[test]
 fn what_is_opened_again_later_counts_once() {
     let again: &[(u64, &str)] = &[(5, "/lib/a"), (15, "/lib/b"), (25, "/lib/a"), (125, "/lib/b")];
     let found = starts(&tables(&[(2, again); 3], ""));

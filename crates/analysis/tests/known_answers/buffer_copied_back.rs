@@ -160,6 +160,7 @@ impl Program {
             kind: FaultKind::Minor,
             kernel: false,
             stack: Some(stack),
+            recording: None,
         });
     }
 

@@ -35,5 +35,6 @@ pub fn fault(ts: u64, address: u64) -> Fault {
         kind: FaultKind::Minor,
         kernel: false,
         stack: None,
+        recording: None,
     }
 }

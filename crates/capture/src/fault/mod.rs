@@ -14,7 +14,8 @@ pub(crate) static PROBE: Probe = Probe {
     name: "fault",
     title: "page faults",
     what: "Each page fault with its address, duration, whether it needed I/O, and its call stack where those are asked for.",
-    price: "some 14 % of a fault's time, 21 to 31 % with its call stack",
+    price: "some 14 % of a fault's time, 21 to 31 % with a call stack of few functions; a deep one can take longer than its fault, and column \
+        recording says how long",
     is_essential: true,
     has_stacks: |options| options.stacks.faults,
     is_replaced: |section, options, _| section.starts_with(FAULT_ENTRY) && !options.fault_entry,
@@ -49,5 +50,6 @@ fn row(fault: &fault_record, context: &Context, stacks: &Stacks) -> Fault {
         kind: if fault.flags & FLAG_MAJOR != 0 { FaultKind::Major } else { FaultKind::Minor },
         kernel: fault.flags & FLAG_KERNEL != 0,
         stack: stacks.user(fault.stack),
+        recording: (fault.recording > 0).then_some(Nanos(fault.recording.into())),
     }
 }

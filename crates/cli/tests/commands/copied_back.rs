@@ -79,7 +79,8 @@ fn frames_that_are_copied_back_are_found_beside_their_blocks_and_no_fault_of_a_c
     for (variant, name) in [("each", "copy_frame"), ("kept", "capture")] {
         let analysis = analysis_of(variant);
         let findings = found(&analysis);
-        assert_eq!(findings.len(), 1, "{variant}: {findings:#?}");
+        let [total, losses] = [&analysis["shares"]["total"], &analysis["losses"]];
+        assert_eq!(findings.len(), 1, "{variant}: {findings:#?} {losses:#} {total:#}");
         let finding = findings[0];
         println!("{finding:#}");
         let subject = |name: &str| finding["subject"][name].as_str().unwrap_or_default();

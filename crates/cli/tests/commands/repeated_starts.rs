@@ -6,6 +6,7 @@ use crate::recorded_case::{RecordedCase, analyzed, built, row};
 use crate::running::*;
 use serde_json::Value;
 use std::path::Path;
+use std::time::Duration;
 
 const NAME: &str = "repeated_child_work";
 const NOBODY: &str = "65534";
@@ -104,8 +105,10 @@ fn a_diagnosis_names_it_with_its_fix() {
     assert!(analyzed(Path::new(&out.join("warm")))["findings"].to_string().contains(NAME));
 }
 
+/// Until every fix is decided, or 15 blocks: a minute where a machine is quick, and nothing but the launches takes time.
 fn diagnosed(out: &Path, target: &[String]) -> Value {
-    let done = run(slowpath(["diagnose", "--warm", "--json", "--user", NOBODY, "-o"]).arg(out).arg("--").args(target));
+    let mut command = slowpath(["diagnose", "--warm", "--json", "--user", NOBODY, "-o"]);
+    let done = start(command.arg(out).arg("--").args(target)).wait_within(Duration::from_secs(300));
     done.succeeds();
     done.json()
 }

@@ -95,7 +95,13 @@ impl Running {
             }
             if start.elapsed() > patience {
                 self.child.kill().unwrap();
-                panic!("it did not end in {patience:?}");
+                // What it said of its progress; who still holds the pipe could hold this up, too.
+                let until = Instant::now() + Duration::from_secs(2);
+                while !self.stderr.is_finished() && Instant::now() < until {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                let said = if self.stderr.is_finished() { self.stderr.join().unwrap() } else { Vec::new() };
+                panic!("it did not end in {patience:?}; it said: {}", String::from_utf8_lossy(&said));
             }
             std::thread::sleep(Duration::from_millis(10));
         };

@@ -92,6 +92,15 @@ pub fn record(target: &Target, directory: &Path, progress: &dyn Progress) -> Res
     }
 }
 
+/// CPU time of a launch that nobody records, as a share of what the recorded launch took beside the recording of its faults: findings
+/// have taken that off.
+fn unrecorded_share(unrecorded: f64, recorded: &TimeSpent) -> f64 {
+    let recording = recorded.recording.as_ref().map_or(0.0, |recording| recording.value);
+    let share = unrecorded / (recorded.cpu.value - recording);
+    // A first launch that took more was not warm.
+    if share.is_finite() && share > 0.0 { share.clamp(LEAST_UNRECORDED, 1.0) } else { 1.0 }
+}
+
 /// Reads the recording, makes the fixes, and writes down what is predicted of them. `unrecorded` is the CPU time of a launch that was not
 /// recorded, in ms.
 pub fn found(
@@ -111,9 +120,7 @@ pub fn found(
         let mut unavailable = tables.manifest.unavailable.clone();
         let time = time_spent_of(&tables, Condition::Warm, &mut unavailable);
         let program = |finding: &Finding| observed::program(&tables, finding, Some(who));
-        let share = unrecorded.zip(time.as_ref()).map_or(1.0, |(unrecorded, time)| unrecorded / time.cpu.value);
-        // A first launch that took more was not warm.
-        let share = if share.is_finite() { share.clamp(LEAST_UNRECORDED, 1.0) } else { 1.0 };
+        let share = unrecorded.zip(time.as_ref()).map_or(1.0, |(unrecorded, time)| unrecorded_share(unrecorded, time));
         let proposals = propose(&findings, program, &environment, &machine, share);
         let predicted: Vec<Predicted<'_>> = proposals
             .iter()

@@ -141,6 +141,7 @@ impl Events {
             kind: FaultKind::Minor,
             kernel: ip >> 47 != 0,
             stack: None,
+            recording: None,
         }));
         Ok(Some(()))
     }
@@ -265,6 +266,7 @@ fn hard_fault(trace: &mut Trace<'_>, end: Nanos, row: &Row<'_>) -> Result<Option
         kind: FaultKind::Major,
         kernel: false,
         stack: None,
+        recording: None,
     })?;
     let path = row.text("FileName").unwrap_or_default();
     if path.is_empty() || size == 0 {

@@ -64,6 +64,7 @@ fn fault(ts: u64, duration: Option<u64>, kind: FaultKind) -> Fault {
         kind,
         kernel: false,
         stack: None,
+        recording: None,
     }
 }
 

@@ -12,6 +12,8 @@ const NAME: usize = 30;
 const TIME: usize = 12;
 /// Parts that have less of every column share a row.
 const SMALLEST_SHARE: f64 = 0.01;
+/// What recording took is told from this share of the CPU time on.
+const LEAST_RECORDING: f64 = 0.05;
 
 /// The table; nothing without recordings.
 pub(super) fn section(recordings: &[TimeSpent], style: &Style) -> Section {
@@ -48,6 +50,11 @@ pub(super) fn section(recordings: &[TimeSpent], style: &Style) -> Section {
     let is_launch = recordings.iter().all(|one| one.time_to_ready.is_some());
     let total = if is_launch { "total of the recorded launch" } else { "total" };
     head.push(row(Paint::Bold, total, &all));
+    let is_told = |one: &TimeSpent| one.recording.is_some_and(|time| time.value >= one.cpu.value * LEAST_RECORDING);
+    if recordings.iter().any(is_told) {
+        let recording = |one: &TimeSpent| cells(one, None, one.recording, style);
+        head.push(row(Paint::Quiet, "  of it to record faults", &recording));
+    }
     for one in recordings.iter().filter(|one| one.uncounted_threads > 0) {
         let threads = if one.uncounted_threads == 1 { "thread" } else { "threads" };
         let text = format!("  the CPU time of {} {threads} is not known and missing above", one.uncounted_threads);
@@ -131,6 +138,7 @@ mod tests {
             condition,
             time_to_ready: Some(ms(150.0 + reads)),
             cpu: ms(2150.0),
+            recording: (condition == Condition::Warm).then(|| ms(107.0)),
             rows: vec![
                 row(Part::Storage, reads, Some(0.5)),
                 row(Part::Waits, 40.0, None),
@@ -166,6 +174,18 @@ mod tests {
             "{text}"
         );
         assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+    }
+
+    #[test]
+    fn what_recording_took_is_told_where_it_is_much() {
+        let told = |recording: f64| {
+            let launch = TimeSpent { recording: Some(ms(recording)), ..launch(Condition::Warm, 0.0) };
+            let text = screen(vec![section(&[launch], &Style::PLAIN)], Rest::InReport, &Style::PLAIN);
+            let line = text.lines().find(|line| line.contains("to record"))?;
+            Some(line.split_whitespace().collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(told(107.0), None);
+        assert_eq!(told(860.0).as_deref(), Some("of it to record faults - 860 ms"));
     }
 
     #[test]
