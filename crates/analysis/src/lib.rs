@@ -64,6 +64,7 @@ mod page_ranges;
 pub mod predict;
 pub mod printed;
 pub mod processes;
+mod recording_times;
 pub mod released_pages;
 mod repeated_starts;
 pub mod round_trips;

@@ -4,6 +4,7 @@
 //! program, or ends. Leaves what the opens mean to [`crate::fallbacks`] and [`crate::repeated_starts`].
 
 use crate::integer_hash::IntegerMap;
+use crate::recording_times::RecordingTimes;
 use slowpath_recording::Tables;
 use slowpath_tables::{Nanos, OffCpu, OffCpuReason, Open, ProcessKey};
 use std::collections::HashSet;
@@ -40,24 +41,13 @@ pub(crate) struct OpeningThread<'a> {
     off: Vec<(u64, u64)>,
     /// Stays on a CPU of which a hypervisor took a part, in order.
     robbed: Vec<RobbedStay>,
-    /// When a fault was recorded, and what recording took of the thread until then, in order.
-    recorded: Vec<(u64, u64)>,
     ended: Nanos,
 }
 
 impl OpeningThread<'_> {
     fn new(process: ProcessKey, tid: u32, ended: Nanos) -> Self {
         let (opens, waits, reads, off, robbed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { process, tid, opens, waits, reads, off, robbed, recorded: Vec::new(), ended }
-    }
-
-    /// What recording took of it between two moments, ns.
-    fn recording(&self, from: u64, to: u64) -> u64 {
-        let until = |moment: u64| {
-            let count = self.recorded.partition_point(|(ts, _)| *ts <= moment);
-            count.checked_sub(1).map_or(0, |last| self.recorded[last].1)
-        };
-        until(to).saturating_sub(until(from))
+        Self { process, tid, opens, waits, reads, off, robbed, ended }
     }
 
     /// A stay ends where the thread stops next, or ends.
@@ -93,6 +83,7 @@ pub(crate) struct OpeningThreads<'a> {
     pub threads: Vec<OpeningThread<'a>>,
     /// When each process began to run a program.
     execs: IntegerMap<ProcessKey, Vec<Nanos>>,
+    recording: RecordingTimes,
 }
 
 impl<'a> OpeningThreads<'a> {
@@ -131,15 +122,6 @@ impl<'a> OpeningThreads<'a> {
                 _ => thread.off.push((row.ts.0, row.ts.0.saturating_add(row.duration.0))),
             }
         }
-        for row in &tables.faults {
-            let Some(recording) = row.recording else { continue };
-            let Some(number) = numbers.get(&(row.process(), row.tid)) else { continue };
-            let recorded = &mut threads[*number].recorded;
-            // A thread's faults follow each other.
-            let before = recorded.last().map_or(0, |(_, until)| *until);
-            let end = row.ts.0.saturating_add(row.duration.unwrap_or_default().0).saturating_add(recording.0);
-            recorded.push((end, before.saturating_add(recording.0)));
-        }
         for row in tables.exits.iter().filter(|row| !row.running) {
             if let Some(number) = numbers.get(&(row.process(), row.tid)) {
                 threads[*number].ended = row.ts.min(ended);
@@ -155,7 +137,7 @@ impl<'a> OpeningThreads<'a> {
         let mut execs: IntegerMap<ProcessKey, Vec<Nanos>> = IntegerMap::default();
         tables.execs.iter().for_each(|row| execs.entry(row.process()).or_default().push(row.ts));
         execs.values_mut().for_each(|times| times.sort());
-        Self { threads, execs }
+        Self { threads, execs, recording: RecordingTimes::new(tables) }
     }
 
     /// When a process began to run its programs, in order.
@@ -178,6 +160,7 @@ impl<'a> OpeningThreads<'a> {
     /// Time of a thread between two moments.
     pub fn taken(&self, thread: usize, from: Nanos, to: Nanos) -> Taken {
         let thread = &self.threads[thread];
+        let recording = self.recording.between(thread.process, thread.tid, from, to);
         let (from, to) = (from.0, to.0.max(from.0));
         // Intervals of a thread do not overlap: they end in the order in which they begin.
         let first = thread.off.partition_point(|(_, end)| *end <= from);
@@ -187,7 +170,7 @@ impl<'a> OpeningThreads<'a> {
         let first = thread.robbed.partition_point(|stay| stay.end <= from);
         let robbed = thread.robbed[first..].iter().take_while(|stay| stay.begin < to);
         let stolen: f64 = robbed.map(|stay| stay.stolen_within(from, to)).sum();
-        let wall = (to - from).saturating_sub(thread.recording(from, to));
+        let wall = (to - from).saturating_sub(recording.0);
         Taken { cpu: (wall.saturating_sub(off) as f64 - stolen).max(0.0), wall: wall as f64 }
     }
 }

@@ -13,7 +13,7 @@
 //! in between, counts no more than the others. Children that were given different command lines, and copies, of which it is not known what
 //! they were given, can do work of their own between two files that all open (a log, a time zone). So a step of theirs that takes longer
 //! than [`LONGEST`] is [`Start::doubtful`], unless it is spent on page faults mostly, or on pages of files, as a relocation is. What
-//! recording these faults took of a child is not counted: with the call stacks of deep code it is more than all else.
+//! recording these faults took of a child is not counted: with the call stacks of deep code it can be half of all.
 //!
 //! Leaves what that costs, and whether it matters, to the finding `repeated_child_work`.
 

@@ -9,6 +9,7 @@ use crate::children::{child_launches, kind_of};
 use crate::integer_hash::IntegerMap;
 use crate::off_cpu_times::waits_recorded;
 use crate::processes::{Process, Processes};
+use crate::recording_times::RecordingTimes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_recording::{MachineFaults, ProbeState, Tables};
@@ -238,9 +239,8 @@ pub(crate) fn cpu_times(tables: &Tables) -> BTreeMap<ProcessKey, Option<Nanos>> 
 /// The same without what recording faults took of them.
 pub(crate) fn own_cpu_times(tables: &Tables) -> BTreeMap<ProcessKey, Option<Nanos>> {
     let mut times = cpu_times(tables);
-    for fault in &tables.faults {
-        let time = fault.recording.and_then(|recording| Some((recording, times.get_mut(&fault.process())?.as_mut()?)));
-        if let Some((recording, time)) = time {
+    for ((process, _), recording) in RecordingTimes::new(tables).totals() {
+        if let Some(Some(time)) = times.get_mut(&process) {
             *time = Nanos(time.0.saturating_sub(recording.0));
         }
     }
@@ -340,6 +340,18 @@ ts pid start
 310 7 1
 320 8 2
 "#;
+
+    #[test]
+    fn what_recording_took_is_no_time_of_a_processs_own() {
+        let text = RUNNING.replace("230 5        9   150   minor", "230 5        9   150   minor\n== faults\n\
+            ts duration pid start tid kind recording\n300 5 7 1 7 minor 400\n310 5 7 1 71 minor 50\n320 5 3 1 3 minor 9");
+        let tables = Tables::from_text(&text).unwrap();
+        let own: Vec<_> = own_cpu_times(&tables).into_values().map(|time| time.map(|time| time.0)).collect();
+        let all: Vec<_> = cpu_times(&tables).into_values().map(|time| time.map(|time| time.0)).collect();
+        assert_eq!(all.len(), own.len());
+        let taken = all.iter().zip(&own).map(|(all, own)| all.unwrap_or_default() - own.unwrap_or_default());
+        assert_eq!(taken.filter(|taken| *taken > 0).collect::<Vec<_>>(), [450]);
+    }
 
     #[test]
     fn counters_count_from_the_begin_of_recording_and_those_of_a_child_from_its_own() {

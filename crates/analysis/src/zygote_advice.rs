@@ -6,6 +6,7 @@
 use crate::children::child_launches;
 use crate::findings::{self, repeated_child_work};
 use crate::launch_facts::LaunchFacts;
+use crate::recording_times::RecordingTimes;
 use crate::repeated_starts::siblings;
 use crate::{Confidence, Finding};
 use schemars::JsonSchema;
@@ -182,12 +183,14 @@ fn start(finding: &Finding, tables: &Tables, repeated: &BTreeMap<ProcessKey, Nan
     let percent = rows.clone().find_map(|row| row.get("percent_before_threads").and_then(Value::as_f64));
     let kinds: BTreeSet<&str> = rows.filter_map(|row| row.get("kind").and_then(Value::as_str)).collect();
     let ends: BTreeMap<_, _> = tables.exits.iter().map(|exit| (exit.process(), exit.ts)).collect();
-    // What others took of the CPUs belongs to no start: with it, the same program would be answered otherwise on a busy machine.
+    // What others took of the CPUs belongs to no start, nor what recording took: with it, the same program would be answered otherwise on
+    // a busy machine, and with call stacks.
     let mut waited: BTreeMap<ProcessKey, Vec<(Nanos, Nanos)>> = BTreeMap::new();
     for row in tables.off_cpu.iter().filter(|row| row.tid == row.pid) {
         let others = if row.reason == OffCpuReason::Stolen { row.duration } else { row.runnable };
         waited.entry(row.process()).or_default().push((row.ts, others));
     }
+    let recording = RecordingTimes::new(tables);
     let of_kind = child_launches(tables).into_iter().filter(|child| kinds.contains(child.kind.as_str()));
     let starts_ms = of_kind
         .filter_map(|child| {
@@ -197,7 +200,9 @@ fn start(finding: &Finding, tables: &Tables, repeated: &BTreeMap<ProcessKey, Nan
                 let is_in = |wait: &&(Nanos, Nanos)| child.forked <= wait.0 && wait.0 <= until;
                 waits.iter().filter(is_in).map(|wait| wait.1.0).sum()
             });
-            Some(until.0.saturating_sub(child.forked.0).saturating_sub(waited) as f64 / 1e6)
+            let recording = recording.between(child.process, child.process.pid, child.forked, until).0;
+            let others = u64::saturating_add(waited, recording);
+            Some(until.0.saturating_sub(child.forked.0).saturating_sub(others) as f64 / 1e6)
         })
         .collect();
     Some(RepeatedStart {
@@ -262,6 +267,16 @@ mod tests {
         // 5 ms of 40 can be handed on; until the main thread waits it would be 5 of 7.
         assert_eq!(advice.share_of_start.map(|share| share.value.round()), Some(12.0), "{advice:?}");
         assert_eq!(advice.answer, Answer::No);
+        // Of the 40 ms to /lib/c recording took 15.
+        for pid in [11, 12, 13] {
+            text += &format!(
+                "== faults\nts duration pid start tid kind recording\n{} 9 {pid} 2 {pid} minor {}\n",
+                20 * ms,
+                15 * ms
+            );
+        }
+        let advice = ZygoteAdvice::of_tables(&Tables::from_text(&text).unwrap());
+        assert_eq!(advice.share_of_start.map(|share| share.value.round()), Some(20.0), "{advice:?}");
     }
 
     #[test]

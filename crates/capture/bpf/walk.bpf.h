@@ -44,6 +44,8 @@ struct workspace {
 	u32 tables;
 	struct kept_row rows[1 << KEPT_ROWS_SHIFT];
 };
+/* The kernel's limit for what a map has of each CPU (PCPU_MIN_UNIT_SIZE in include/linux/percpu.h). */
+_Static_assert(sizeof(struct workspace) <= 32768, "too large for a map of each CPU");
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

@@ -259,6 +259,10 @@ mod tests {
 
     #[test]
     fn a_fault_whose_beginning_was_not_seen_has_no_duration() {
+        let mut faults = batch(&[(7, 1, events::FLAG_NO_START), (7, 2, 0)]);
+        faults.faults[1].recording = 300;
+        let told: Vec<_> = decode(&capture(events::bytes_of(&faults))).faults.iter().map(|row| row.recording).collect();
+        assert_eq!(told, [None, Some(Nanos(300))]);
         let bytes = events::bytes_of(&batch(&[(7, 1, events::FLAG_NO_START)]));
         assert_eq!(decode(&capture(bytes)).faults[0].duration, None);
     }
@@ -423,7 +427,7 @@ mod tests {
         }
 
         #[test]
-        fn records_cut_anywhere_leave_the_whole_ones(cut in 0usize..3300) {
+        fn records_cut_anywhere_leave_the_whole_ones(cut in 0usize..3700) {
             let mut bytes = events::bytes_of(&batch(&[(7, 1, 0)]));
             bytes.extend(events::bytes_of(&batch(&[(8, 2, 0)])));
             let size = bytes.len() / 2;

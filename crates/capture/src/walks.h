@@ -6,7 +6,7 @@
 
 /* What the recorder hands to the programs that walk. Not a record. */
 struct walk_settings {
-	/* Tables that were loaded: with each, stacks that ended for want of one are walked anew. */
+	/* Tables that were loaded: with each, stacks that ended for want of one are walked anew, and rows that were kept are forgotten. */
 	unsigned int tables;
 	/* Of how many walks of a CPU one is copied, 0 for none; and how many it copies in a second at most. */
 	unsigned int copy_every;

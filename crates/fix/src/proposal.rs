@@ -52,7 +52,8 @@ pub struct Case<'a> {
     pub environment: &'a [(OsString, OsString)],
     /// The machine.
     pub machine: &'a Machine,
-    /// CPU time of a launch that nobody records, as a share of the recorded one's: recording makes work dearer that faults much.
+    /// CPU time of a launch that nobody records, as a share of the recorded one's without what recording its faults took: samples, waits and
+    /// memory calls make work dearer, too.
     pub unrecorded: f64,
 }
 

@@ -143,7 +143,7 @@ table! {
         kernel: bool,
         /// Innermost frame of its call stack, where stacks of faults were asked for: `stacks.id`.
         stack: Option<u32>,
-        /// CPU time of the thread that recording it took behind its end, the walk of its call stack mostly; null where it was not
+        /// Time of the thread that recording it took behind its end, the walk of its call stack mostly, by the clock; null where it was not
         /// measured, as without stacks.
         recording: Option<Nanos>,
     }

@@ -153,9 +153,9 @@ impl<'a> MemoryUse<'a> {
         CostShare::new(cost, processes, self.cpu_times(), self.facts)
     }
 
-    /// CPU time of processes, with what recording took of it; `None` where that of one is not known.
+    /// CPU time of processes, without what recording took of it; `None` where that of one is not known.
     pub fn cpu_time_of(&self, mut processes: impl Iterator<Item = ProcessKey>) -> Option<Nanos> {
-        let times = usage::cpu_times(&self.facts.tables);
+        let times = self.cpu_times();
         processes.try_fold(Nanos(0), |sum, process| Some(sum + times.get(&process).copied().flatten()?))
     }
 }

@@ -3,12 +3,14 @@
 //! Owns names and units. Leaves the parts and their sums to `analysis::time_spent`.
 
 use super::quantities::milliseconds;
-use crate::ledger::ledger;
+use crate::ledger::{Ledger, ledger};
+use crate::recording_times::RecordingTimes;
 use crate::time_spent::{self as analysis, Part};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_recording::Tables;
 use slowpath_tables::{Nanos, Quantity, Unavailable};
+use std::collections::HashMap;
 
 /// What was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,7 +34,8 @@ pub struct TimeSpent {
     pub time_to_ready: Option<Quantity>,
     /// Time on the CPU in all its processes. `cpu` of the rows add up to it.
     pub cpu: Quantity,
-    /// The part of `cpu` in which faults and their call stacks were recorded, mostly in `program`; null where it was not measured.
+    /// The part of `cpu` in which faults and their call stacks were recorded. It is in the rows: in `program`, and in `child_start`. Null
+    /// where it was not measured.
     #[serde(default)]
     pub recording: Option<Quantity>,
     /// Every part.
@@ -79,7 +82,7 @@ pub fn of_tables(tables: &Tables, condition: Condition, unavailable: &mut Vec<Un
         condition,
         time_to_ready: found.launch.map(|launch| milliseconds(launch.time)),
         cpu: milliseconds(found.cpu),
-        recording: recording(tables).map(milliseconds),
+        recording: recording(tables, &ledger).map(milliseconds),
         rows: rows.collect(),
         unexplained: found.launch.map(|launch| milliseconds(launch.unexplained)),
         uncounted_threads: found.uncounted_threads,
@@ -87,7 +90,10 @@ pub fn of_tables(tables: &Tables, condition: Condition, unavailable: &mut Vec<Un
     })
 }
 
-/// What recording faults took of all threads; `None` where no fault says it.
-fn recording(tables: &Tables) -> Option<Nanos> {
-    tables.faults.iter().filter_map(|fault| fault.recording).reduce(|sum, one| Nanos(sum.0.saturating_add(one.0)))
+/// What recording faults took of the threads whose CPU time is known; `None` where no fault says it.
+fn recording(tables: &Tables, ledger: &Ledger) -> Option<Nanos> {
+    let of_threads: HashMap<_, _> = RecordingTimes::new(tables).totals().collect();
+    let counted = ledger.threads.iter().filter(|thread| thread.on_cpu.is_some());
+    let sum = counted.filter_map(|thread| of_threads.get(&(thread.process, thread.tid)).copied()).sum();
+    (!of_threads.is_empty()).then_some(sum)
 }

@@ -170,6 +170,7 @@ fn a_users_own_program_is_recorded_whole_without_an_address_of_the_kernel() {
         let with_address = faults.iter().filter(|fault| fault.address != 0).count();
         assert!(with_address > 10 * 256 && with_address == faults.len(), "{with_address} of {}", faults.len());
         assert!(faults.iter().filter(|fault| fault.stack.is_some()).count() > 10 * 256);
+        assert!(faults.iter().all(|fault| fault.recording.is_some_and(|time| (1..1_000_000_000).contains(&time.0))));
         assert!(faults.iter().all(|fault| fault.kernel == (fault.ip == 0)), "the kernel's own are told by a flag");
         assert!(out.memory_calls.len() >= 20 && out.mappings.len() > 10);
         let of_kernel: Vec<u64> = out

@@ -28,8 +28,8 @@ use std::path::Path;
 /// What is predicted of fixes of warm launches, written down before the first treated launch.
 const PREDICTION_FILE: &str = "prediction-warm.json";
 
-/// Recording does not make a launch dearer than so much: Python programs that import, 50 functions deep in each fault, take 2.1 times as
-/// much (cases/children).
+/// Recording does not make a launch dearer than so much, even without what its faults take, which is known: a launch that took less than
+/// this was another.
 const LEAST_UNRECORDED: f64 = 0.25;
 
 /// What the recorded launch gave.
@@ -94,9 +94,8 @@ pub fn record(target: &Target, directory: &Path, progress: &dyn Progress) -> Res
 
 /// CPU time of a launch that nobody records, as a share of what the recorded launch took beside the recording of its faults: findings
 /// have taken that off.
-fn unrecorded_share(unrecorded: f64, recorded: &TimeSpent) -> f64 {
-    let recording = recorded.recording.as_ref().map_or(0.0, |recording| recording.value);
-    let share = unrecorded / (recorded.cpu.value - recording);
+fn unrecorded_share(unrecorded: f64, cpu: Quantity, recording: Option<Quantity>) -> f64 {
+    let share = unrecorded / (cpu.value - recording.map_or(0.0, |recording| recording.value));
     // A first launch that took more was not warm.
     if share.is_finite() && share > 0.0 { share.clamp(LEAST_UNRECORDED, 1.0) } else { 1.0 }
 }
@@ -120,7 +119,9 @@ pub fn found(
         let mut unavailable = tables.manifest.unavailable.clone();
         let time = time_spent_of(&tables, Condition::Warm, &mut unavailable);
         let program = |finding: &Finding| observed::program(&tables, finding, Some(who));
-        let share = unrecorded.zip(time.as_ref()).map_or(1.0, |(unrecorded, time)| unrecorded_share(unrecorded, time));
+        let share = unrecorded
+            .zip(time.as_ref())
+            .map_or(1.0, |(unrecorded, time)| unrecorded_share(unrecorded, time.cpu, time.recording));
         let proposals = propose(&findings, program, &environment, &machine, share);
         let predicted: Vec<Predicted<'_>> = proposals
             .iter()
@@ -139,4 +140,20 @@ pub fn found(
     })?;
     found.proposals = with_changes(found.proposals, &found.findings)?;
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowpath_tables::Unit;
+
+    #[test]
+    fn a_share_is_of_what_the_launch_took_beside_the_recording_of_its_faults_and_never_more_than_all() {
+        let ms = |value| Quantity::exact(value, Unit::Ms);
+        let share = |unrecorded, recording| unrecorded_share(unrecorded, ms(1000.0), recording);
+        assert_eq!([share(500.0, None), share(500.0, Some(ms(200.0)))], [0.5, 0.625]);
+        // A first launch that was not warm; one that took next to nothing; recording that is told to be all.
+        assert_eq!([share(2000.0, None), share(1.0, None)], [1.0, LEAST_UNRECORDED]);
+        assert_eq!([share(500.0, Some(ms(1000.0))), share(500.0, Some(ms(2000.0))), share(0.0, None)], [1.0; 3]);
+    }
 }
