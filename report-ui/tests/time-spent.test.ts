@@ -38,5 +38,6 @@ test("of what ran already only the CPU time is told", () => {
 
 test("what recording took of the CPU time is told where it is much", () => {
   const notes = (recording: number): string[] => timeTable([{ ...launch("warm", 0), recording: ms(recording) }])!.notes;
-  assert.deepEqual([notes(0.4), notes(3)], [[], ["Warm: 3 ms of the CPU time went to recording faults and their call stacks."]]);
+  assert.deepEqual(notes(0.4), []);
+  assert.match(notes(3).join("\n"), /^Warm: 3\sms of the CPU time went to recording faults and their call stacks\.$/);
 });
