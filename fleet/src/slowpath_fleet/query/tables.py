@@ -76,6 +76,7 @@ TABLES: dict[str, dict[str, str]] = {
         "kind": "VARCHAR",
         "kernel": "BOOLEAN",
         "stack": "UINTEGER",
+        "recording": "UBIGINT",
     },
     "mappings": {
         "ts": "UBIGINT",
