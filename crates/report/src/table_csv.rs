@@ -249,10 +249,10 @@ mod tests {
         .unwrap();
         assert_eq!(
             csv_of(&tables, "faults"),
-            "ts,duration,pid,start,tid,address,ip,kind,kernel,stack\n\
-             20,,8,11,8,139637976731648,4194304,minor,false,\n\
-             21,1500,8,11,8,1,2,major,true,\"a, \"\"b\"\";around;c\\u{3b}d\"\n\
-             22,1,8,11,8,1,2,major,true,[unknown]\n"
+            "ts,duration,pid,start,tid,address,ip,kind,kernel,stack,recording\n\
+             20,,8,11,8,139637976731648,4194304,minor,false,,\n\
+             21,1500,8,11,8,1,2,major,true,\"a, \"\"b\"\";around;c\\u{3b}d\",\n\
+             22,1,8,11,8,1,2,major,true,[unknown],\n"
         );
     }
 

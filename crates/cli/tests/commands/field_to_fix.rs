@@ -50,7 +50,8 @@ fn field_data_lead_to_the_artifact_and_an_experiment_proves_its_fix() {
     );
     // Here, where it was run, everybody could read the artifact: only the state of the field hides it.
     let diagnosis = fs::read_to_string(work.join("diagnosis.txt")).unwrap();
-    assert!(diagnosis.contains("cannot read m0."), "{diagnosis}");
+    // One of four modules that cost the same.
+    assert!((0..4).any(|module| diagnosis.contains(&format!("cannot read m{module}."))), "{diagnosis}");
 
     let experiment = document(&work.join("experiment.json"));
     assert_eq!(experiment["sample_ratio"]["ok"], true);

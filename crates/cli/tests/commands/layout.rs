@@ -171,6 +171,43 @@ fn after_an_interrupt_the_trace_is_kept_and_the_command_goes_on_untraced() {
     assert!(kept["first_uses"].as_array().unwrap().len() > 10);
 }
 
+/// A child of vfork(2) that does not execute anything before it is told to.
+const VFORKED: &str = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    if (count != 3)
+        return 2;
+    if (vfork() == 0) {
+        close(open(words[1], O_CREAT | O_WRONLY, 0600));
+        for (int i = 0; i < 600 && access(words[2], F_OK); i++)
+            usleep(100000);
+        _exit(0);
+    }
+    int status;
+    return wait(&status) < 0;
+}
+"#;
+
+#[test]
+fn an_interrupt_while_the_command_waits_for_a_child_that_has_its_memory_ends_the_trace() {
+    let place = place();
+    let path = |name: &str| place.path().join(name);
+    fs::write(path("vforked.c"), VFORKED).unwrap();
+    run(Command::new("cc").args(["-O1", "-o"]).args([path("vforked"), path("vforked.c")])).succeeds();
+    let mut command = slowpath(["layout", "trace", "-o"]);
+    command.arg(path("trace")).arg("--").args([path("vforked"), path("runs"), path("go")]);
+    let mut running = start(&mut command);
+    assert!(soon(|| path("runs").exists()), "the target runs");
+    running.signal(libc::SIGINT);
+    // The child goes on without a tracer: it sees the file, and ends.
+    fs::write(path("go"), "").unwrap();
+    running.wait().fails_with(130, &["what was traced until then is kept"]);
+}
+
 #[test]
 fn a_killed_tracer_takes_the_command_along() {
     let place = place();

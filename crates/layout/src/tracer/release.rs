@@ -18,7 +18,7 @@ pub(super) fn all(watch: &mut Watch) -> Result<usize, TraceError> {
     loop {
         // The first thread of a process may have ended before the others: it never stops, and its end is reported with theirs.
         watch.tasks.retain(|tid, _| held.contains_key(tid) || !has_ended(*tid));
-        if watch.tasks.keys().all(|tid| held.contains_key(tid)) {
+        if watch.tasks.keys().all(|tid| held.contains_key(tid) || waits_for_child(watch, &held, *tid)) {
             break;
         }
         match ptrace::wait() {
@@ -39,16 +39,68 @@ pub(super) fn all(watch: &mut Watch) -> Result<usize, TraceError> {
     let processes: BTreeSet<i32> = watch.tasks.values().map(|task| task.process).collect();
     for (tid, signal) in held {
         let _ = ptrace::detach(tid, signal);
+        watch.tasks.remove(&tid);
     }
-    watch.tasks.clear();
+    makers(watch)?;
     Ok(processes.len())
 }
 
-/// Whether a thread has ended, though it was not reported to anybody yet (proc_pid_stat(5); its name, in parentheses, may hold anything).
+/// Lets those go that waited for a child which is free now: they stop when it has executed a program or ended.
+fn makers(watch: &mut Watch) -> Result<(), TraceError> {
+    while !watch.tasks.is_empty() {
+        match ptrace::wait() {
+            Ok((tid, Change::Stopped { signal, event })) => {
+                let is_delivered = event == 0 && signal != ptrace::SYSTEM_CALL;
+                let passed_on = if is_delivered { watch.signalled(tid, signal)? } else { 0 };
+                let _ = ptrace::detach(tid, passed_on);
+                watch.tasks.remove(&tid);
+            }
+            Ok((tid, Change::Ended)) => _ = watch.tasks.remove(&tid),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => break,
+            Err(source) => return Err(TraceError::Call { call: "waitpid", source }),
+        }
+    }
+    watch.tasks.clear();
+    Ok(())
+}
+
+/// Whether a thread waits in vfork(2) for a child that is held. Nothing but that child or a signal that kills ends this wait
+/// (wait_for_vfork_done in kernel/fork.c), so the thread does not stop before the child is let go; and until then it runs none of the code
+/// that both have.
+fn waits_for_child(watch: &Watch, held: &BTreeMap<i32, i32>, tid: i32) -> bool {
+    let Some(maker) = watch.tasks.get(&tid) else { return false };
+    let has_child = held.keys().filter_map(|tid| Some((*tid, watch.tasks.get(tid)?))).any(|(child, task)| {
+        let shares = match (&maker.memory, &task.memory) {
+            (Some(one), Some(other)) => Rc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
+        };
+        shares && task.process != maker.process && parent_of(child) == Some(maker.process)
+    });
+    has_child && state_of(tid) == Some(b'D')
+}
+
+/// Whether a thread has ended, though it was not reported to anybody yet.
 fn has_ended(tid: i32) -> bool {
-    let stat = std::fs::read(format!("/proc/{tid}/stat")).unwrap_or_default();
-    let name_ends = stat.iter().rposition(|byte| *byte == b')');
-    name_ends.is_none_or(|at| matches!(stat.get(at + 2), Some(b'Z' | b'X')))
+    matches!(state_of(tid), None | Some(b'Z' | b'X'))
+}
+
+/// State of a thread; `None` for one that is gone.
+fn state_of(tid: i32) -> Option<u8> {
+    behind_name(tid)?.first().copied()
+}
+
+/// Parent of a thread's process.
+fn parent_of(tid: i32) -> Option<i32> {
+    str::from_utf8(&behind_name(tid)?).ok()?.split(' ').nth(1)?.parse().ok()
+}
+
+/// The status of a thread from its state on (proc_pid_stat(5)); its name before that, in parentheses, may hold anything.
+fn behind_name(tid: i32) -> Option<Vec<u8>> {
+    let stat = std::fs::read(format!("/proc/{tid}/stat")).ok()?;
+    let name_ends = stat.iter().rposition(|byte| *byte == b')')?;
+    stat.get(name_ends + 2..).map(<[u8]>::to_vec)
 }
 
 /// Keeps a thread that stopped, or has it stop once more where a breakpoint that it has hit is still to be reported.
