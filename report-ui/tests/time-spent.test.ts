@@ -36,7 +36,7 @@ test("of what ran already only the CPU time is told", () => {
   assert.deepEqual([...table.rows, table.whole].map((r) => r.cells.map((cell) => cell?.value ?? null)), [[1], [null], [8], [9]]);
 });
 
-test("what recording took of the CPU time is told where it is much", () => {
+test("the cost of recording is shown where it is much", () => {
   const notes = (recording: number): string[] => timeTable([{ ...launch("warm", 0), recording: ms(recording) }])!.notes;
   assert.deepEqual(notes(0.4), []);
   assert.match(notes(3).join("\n"), /^Warm: 3\sms of the CPU time went to recording faults and their call stacks\.$/);

@@ -10,6 +10,7 @@ use crate::files::{FileId, Files};
 use crate::insertions::{self, Insertion};
 use crate::loader_work::{self, Start};
 use crate::processes::Processes;
+use crate::recording_times::RecordingTimes;
 use crate::round_trips::{Pair, round_trips};
 use slowpath_recording::{Probe, ProbeState, Tables};
 use slowpath_tables::{Nanos, ProcessKey};
@@ -60,6 +61,7 @@ pub struct LaunchFacts<'a> {
     pub ended: Nanos,
     completeness: OnceLock<Completeness>,
     loader_work: OnceLock<Vec<Start>>,
+    recording: OnceLock<RecordingTimes>,
     round_trips: OnceLock<Vec<Pair>>,
 }
 
@@ -94,6 +96,7 @@ impl<'a> LaunchFacts<'a> {
             ended,
             completeness: OnceLock::new(),
             loader_work: OnceLock::new(),
+            recording: OnceLock::new(),
             round_trips: OnceLock::new(),
             tables,
         }
@@ -107,6 +110,11 @@ impl<'a> LaunchFacts<'a> {
     /// What run-time linkers did before main, told when it is first asked for.
     pub(crate) fn loader_work(&self) -> &[Start] {
         self.loader_work.get_or_init(|| loader_work::starts(self))
+    }
+
+    /// What recording faults took of threads, added up when it is first asked for.
+    pub(crate) fn recording(&self) -> &RecordingTimes {
+        self.recording.get_or_init(|| RecordingTimes::new(&self.tables))
     }
 
     /// Who waited for whose replies, found when it is first asked for.

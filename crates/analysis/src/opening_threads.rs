@@ -83,12 +83,12 @@ pub(crate) struct OpeningThreads<'a> {
     pub threads: Vec<OpeningThread<'a>>,
     /// When each process began to run a program.
     execs: IntegerMap<ProcessKey, Vec<Nanos>>,
-    recording: RecordingTimes,
+    recording: &'a RecordingTimes,
 }
 
 impl<'a> OpeningThreads<'a> {
     /// From the rows of a recording, in any order. `ended` is its end.
-    pub fn new(tables: &'a Tables, ended: Nanos) -> Self {
+    pub fn new(tables: &'a Tables, recording: &'a RecordingTimes, ended: Nanos) -> Self {
         let mut numbers: IntegerMap<(ProcessKey, u32), usize> = IntegerMap::default();
         let mut threads: Vec<OpeningThread<'a>> = Vec::new();
         for open in &tables.opens {
@@ -137,7 +137,7 @@ impl<'a> OpeningThreads<'a> {
         let mut execs: IntegerMap<ProcessKey, Vec<Nanos>> = IntegerMap::default();
         tables.execs.iter().for_each(|row| execs.entry(row.process()).or_default().push(row.ts));
         execs.values_mut().for_each(|times| times.sort());
-        Self { threads, execs, recording: RecordingTimes::new(tables) }
+        Self { threads, execs, recording }
     }
 
     /// When a process began to run its programs, in order.
@@ -200,7 +200,8 @@ ts  duration pid start tid reason   runnable
 ",
         )
         .unwrap();
-        let threads = OpeningThreads::new(&tables, Nanos(700));
+        let recording = RecordingTimes::new(&tables);
+        let threads = OpeningThreads::new(&tables, &recording, Nanos(700));
         let cpu = |from, to| threads.taken(0, Nanos(from), Nanos(to)).cpu;
         // A stay of 400 without 100, and one of 100 without 40 that ends with the recording.
         assert_eq!((cpu(100, 500), cpu(100, 200), cpu(300, 600)), (300.0, 75.0, 150.0));
@@ -226,7 +227,8 @@ ts  duration pid start tid reason   runnable
 ",
         )
         .unwrap();
-        let threads = OpeningThreads::new(&tables, Nanos(700));
+        let recording = RecordingTimes::new(&tables);
+        let threads = OpeningThreads::new(&tables, &recording, Nanos(700));
         let taken = |from, to| threads.taken(0, Nanos(from), Nanos(to));
         assert_eq!(taken(10, 60), Taken { cpu: 20.0, wall: 20.0 });
         assert_eq!(taken(60, 160), Taken { cpu: 35.0, wall: 85.0 });

@@ -114,7 +114,7 @@ pub(crate) fn siblings<'a>(facts: &'a LaunchFacts<'_>) -> Vec<Siblings<'a>> {
     if tables.opens.is_empty() {
         return Vec::new();
     }
-    let threads = OpeningThreads::new(tables, facts.ended);
+    let threads = OpeningThreads::new(tables, facts.recording(), facts.ended);
     let executables = facts.processes.executables(&tables.execs);
     let faults = ThreadFaults::new(facts);
     let mut groups: BTreeMap<(FileKey, Origin), (HashMap<ProcessKey, Nanos>, Steps<'a>)> = BTreeMap::new();

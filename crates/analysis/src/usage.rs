@@ -7,9 +7,9 @@
 
 use crate::children::{child_launches, kind_of};
 use crate::integer_hash::IntegerMap;
+use crate::launch_facts::LaunchFacts;
 use crate::off_cpu_times::waits_recorded;
 use crate::processes::{Process, Processes};
-use crate::recording_times::RecordingTimes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_recording::{MachineFaults, ProbeState, Tables};
@@ -237,9 +237,9 @@ pub(crate) fn cpu_times(tables: &Tables) -> BTreeMap<ProcessKey, Option<Nanos>> 
 }
 
 /// The same without what recording faults took of them.
-pub(crate) fn own_cpu_times(tables: &Tables) -> BTreeMap<ProcessKey, Option<Nanos>> {
-    let mut times = cpu_times(tables);
-    for ((process, _), recording) in RecordingTimes::new(tables).totals() {
+pub(crate) fn own_cpu_times(facts: &LaunchFacts<'_>) -> BTreeMap<ProcessKey, Option<Nanos>> {
+    let mut times = cpu_times(&facts.tables);
+    for ((process, _), recording) in facts.recording().totals() {
         if let Some(Some(time)) = times.get_mut(&process) {
             *time = Nanos(time.0.saturating_sub(recording.0));
         }
@@ -346,7 +346,8 @@ ts pid start
         let text = RUNNING.replace("230 5        9   150   minor", "230 5        9   150   minor\n== faults\n\
             ts duration pid start tid kind recording\n300 5 7 1 7 minor 400\n310 5 7 1 71 minor 50\n320 5 3 1 3 minor 9");
         let tables = Tables::from_text(&text).unwrap();
-        let own: Vec<_> = own_cpu_times(&tables).into_values().map(|time| time.map(|time| time.0)).collect();
+        let own: Vec<_> =
+            own_cpu_times(&LaunchFacts::new(&tables)).into_values().map(|time| time.map(|time| time.0)).collect();
         let all: Vec<_> = cpu_times(&tables).into_values().map(|time| time.map(|time| time.0)).collect();
         assert_eq!(all.len(), own.len());
         let taken = all.iter().zip(&own).map(|(all, own)| all.unwrap_or_default() - own.unwrap_or_default());

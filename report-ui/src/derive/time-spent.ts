@@ -3,7 +3,7 @@
 import { quantityValue } from "../format";
 import type { Quantity, TimeSpent } from "../types";
 
-/** What recording took is told from this share of the CPU time on. */
+/** Share of the CPU time from which the cost of recording is shown. */
 const LEAST_RECORDING = 0.05;
 
 /** A row: for each launch its time to ready and its CPU time, for what ran already its CPU time; null where there is none. */

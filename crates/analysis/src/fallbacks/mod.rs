@@ -24,6 +24,7 @@ pub(crate) mod open_call;
 pub(crate) mod times;
 
 use crate::opening_threads::OpeningThreads;
+use crate::recording_times::RecordingTimes;
 use open_call::{
     are_alike, extension, is_absent, is_denied, is_directory, is_look, is_no_artifact, is_refused_above,
     is_refused_directory, makes, makes_artifact, reads, split,
@@ -120,7 +121,7 @@ pub(crate) struct Threads<'a> {
 
 impl<'a> Threads<'a> {
     /// From the rows of a recording, in any order. `ended` is its end.
-    pub fn new(tables: &'a Tables, ended: Nanos) -> Self {
+    pub fn new(tables: &'a Tables, recording: &'a RecordingTimes, ended: Nanos) -> Self {
         let mut read: HashMap<(ProcessKey, &'a str), Nanos> = HashMap::new();
         let opened = tables.opens.iter().filter(|open| open.result >= 0);
         let used_directories = opened.map(|open| split(&open.path).0).collect();
@@ -128,7 +129,8 @@ impl<'a> Threads<'a> {
             let last = read.entry((open.process(), &open.path)).or_default();
             *last = open.ts.max(*last);
         }
-        Self { all: OpeningThreads::new(tables, ended), read, used_directories, on_the_way: on_the_way(tables) }
+        let all = OpeningThreads::new(tables, recording, ended);
+        Self { all, read, used_directories, on_the_way: on_the_way(tables) }
     }
 
     /// Everything that began with this problem, by thread and time. Of one that was denied it is not said that anything follows. What

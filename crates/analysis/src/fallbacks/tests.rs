@@ -3,7 +3,8 @@ use super::*;
 /// Artifact, end in ns, what ended it and what was read instead, of each that began with this problem.
 fn described(problem: Problem, rows: &str) -> Vec<(String, u64, End, Option<String>)> {
     let tables = Tables::from_text(rows).unwrap();
-    let threads = Threads::new(&tables, Nanos(9_000_000));
+    let recording = RecordingTimes::default();
+    let threads = Threads::new(&tables, &recording, Nanos(9_000_000));
     let found = threads.fallbacks(problem);
     let one = |one: &Fallback<'_>| {
         (one.artifact().to_owned(), one.ended.0, one.end, one.source.map(|source| source.path.clone()))
@@ -166,7 +167,7 @@ fn a_source_of_a_like_name_is_no_sign_of_work_where_the_path_was_only_looked_at(
     let is_alike = |call: &str| {
         let rows = format!("100 7 1 7 /a/m {} -13 - -\n200 7 1 7 /b/m.js 0 - 3 1 2", format_args!("0 {call}"));
         let tables = Tables::from_text(&calls(&rows)).unwrap();
-        Threads::new(&tables, Nanos(900)).fallbacks(Problem::Denied)[0].is_alike
+        Threads::new(&tables, &RecordingTimes::default(), Nanos(900)).fallbacks(Problem::Denied)[0].is_alike
     };
     assert!(is_alike("-") && !is_alike("look"));
 }
@@ -246,7 +247,8 @@ proptest::proptest! {
             text += &format!("{ts} 7 1 {tid} {:?} {} {} {result} 1 2\n", names[name], flags[flag], words[call]);
         }
         let tables = Tables::from_text(&calls(&text)).unwrap();
-        let threads = Threads::new(&tables, Nanos(60));
+        let recording = RecordingTimes::default();
+        let threads = Threads::new(&tables, &recording, Nanos(60));
         for problem in [Problem::Denied, Problem::Absent, Problem::Unfit] {
             let found = threads.fallbacks(problem);
             for one in &found {

@@ -99,7 +99,7 @@ fn of_launch<'a>(facts: &'a LaunchFacts<'a>) -> Vec<Found<'a>> {
     });
     let costs: Vec<_> = costs.filter(|(.., cost)| cost.value > 0.0).collect();
     // Most recordings end here.
-    let times = if costs.is_empty() { CpuTimes::default() } else { own_cpu_times(&facts.tables) };
+    let times = if costs.is_empty() { CpuTimes::default() } else { own_cpu_times(facts) };
     let found = costs.into_iter().map(|(program, processes, threads, cost)| {
         let share = CostShare::new(cost.value, processes.iter().copied(), &times, facts);
         Found { facts, memory: memory.clone(), program, processes, threads, cost, share }

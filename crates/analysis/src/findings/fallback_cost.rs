@@ -26,7 +26,6 @@ use crate::fallbacks::{End, Fallback, Problem, Threads};
 use crate::interval::median;
 use crate::launch_facts::LaunchFacts;
 use crate::opening_threads::Taken;
-use crate::recording_times::RecordingTimes;
 use crate::usage;
 use slowpath_artifacts::families::Trace;
 use slowpath_tables::{FileKey, ProcessKey};
@@ -133,7 +132,7 @@ pub(crate) fn families<'a>(facts: &'a LaunchFacts<'_>, problem: Problem) -> Vec<
     if tables.opens.is_empty() {
         return Vec::new();
     }
-    let threads = Threads::new(tables, facts.ended);
+    let threads = Threads::new(tables, facts.recording(), facts.ended);
     let mut fallbacks = threads.fallbacks(problem);
     keep_repeated(&mut fallbacks, problem);
     let readers = threads.readers(if problem == Problem::Denied { &fallbacks } else { &[] });
@@ -222,7 +221,6 @@ struct Rest<'f, 'a> {
     facts: &'f LaunchFacts<'a>,
     /// CPU time of each process, without what recording took.
     times: CpuTimes,
-    recording: RecordingTimes,
     /// Processes and the libraries that they have loaded, of those that work without a trace.
     loaded: HashSet<(ProcessKey, &'static str)>,
     /// Whose time is reported: twice would be no bound.
@@ -241,9 +239,8 @@ impl<'f, 'a> Rest<'f, 'a> {
             }
         }
         let is_needed = !loaded.is_empty() || untraced.iter().any(|one| made_no_directory(one));
-        let times = if is_needed { usage::own_cpu_times(&facts.tables) } else { CpuTimes::new() };
-        let recording = if is_needed { RecordingTimes::new(&facts.tables) } else { RecordingTimes::default() };
-        Self { facts, times, recording, loaded, told: HashSet::new() }
+        let times = if is_needed { usage::own_cpu_times(facts) } else { CpuTimes::new() };
+        Self { facts, times, loaded, told: HashSet::new() }
     }
 
     /// All CPU time of the process; nothing where it is not known.
@@ -258,7 +255,7 @@ impl<'f, 'a> Rest<'f, 'a> {
             return None;
         }
         let ended = self.facts.processes.get(process).and_then(|process| process.ended).unwrap_or(self.facts.ended);
-        let recording = self.recording.between(process, fallback.open.tid, fallback.open.ts, ended).0;
+        let recording = self.facts.recording().between(process, fallback.open.tid, fallback.open.ts, ended).0;
         let wall = ended.0.saturating_sub(fallback.open.ts.0).saturating_sub(recording) as f64;
         Some(Priced { fallback, taken: Taken { cpu, wall }, low: 0.0, high: cpu, basis: Basis::Rest })
     }

@@ -63,7 +63,7 @@ fn of_family(mut found: Vec<(&LaunchFacts<'_>, Family<'_>)>, kind: &Kind) -> Opt
     // Details are those of the launch in the middle.
     let (facts, family) = found.get((found.len() - 1) / 2)?;
     let cost = if found.len() > 1 { summarize(&costs, Unit::Ms)? } else { of_launch(family) };
-    let times = usage::own_cpu_times(&facts.tables);
+    let times = usage::own_cpu_times(facts);
     let share = CostShare::new(cost.value, family.by_process().into_keys(), &times, facts);
     share.is_material().then(|| finding(facts, family, cost, &share, kind))
 }

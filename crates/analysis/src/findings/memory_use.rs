@@ -101,7 +101,7 @@ impl<'a> MemoryUse<'a> {
         let faults = FaultTimes { rows: &tables.faults, off_cpu: &off_cpu };
         let oversized = oversized.into_iter().filter_map(|group| {
             let cost = oversized_cost::cost(&group, &blocks, &faults)?;
-            let times = cpu_times.get_or_init(|| usage::own_cpu_times(tables));
+            let times = cpu_times.get_or_init(|| usage::own_cpu_times(facts));
             let share = CostShare::new(cost.total.value, group.processes.iter().copied(), times, facts);
             is_oversized(&cost, &share).then_some((group, cost))
         });
@@ -145,7 +145,7 @@ impl<'a> MemoryUse<'a> {
     }
 
     fn cpu_times(&self) -> &CpuTimes {
-        self.cpu_times.get_or_init(|| usage::own_cpu_times(&self.facts.tables))
+        self.cpu_times.get_or_init(|| usage::own_cpu_times(self.facts))
     }
 
     /// A cost in ms beside the CPU time of those who pay it.

@@ -173,7 +173,7 @@ fn of_program(name: &str, mut found: Vec<Found<'_>>) -> Option<Finding> {
     // Details are those of the launch in the middle.
     let shown = found.get((found.len() - 1) / 2)?;
     let cost = if found.len() > 1 { summarize(&values, Unit::Ms)? } else { of_launch(shown) };
-    let times = usage::own_cpu_times(&shown.facts.tables);
+    let times = usage::own_cpu_times(shown.facts);
     let everybody = shown.facts.processes.iter().map(|process| process.key);
     let share = CostShare::new(cost.value, everybody, &times, shown.facts).share;
     let is_material = cost.value >= LEAST_COST.as_ms() && share >= LEAST_SHARE;

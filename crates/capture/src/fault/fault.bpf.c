@@ -139,7 +139,7 @@ static __always_inline int end(struct bpf_perf_event_data *context, u32 flags)
 	fault->flags = known ? flags : flags | FLAG_NO_START;
 #ifdef WITH_STACKS
 	fault->stack = user_stack(state, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	/* The walk takes the thread's time, and as much as some faults: told, so that it can be taken off what the thread did.
+	/* The walk takes the thread's time, and as much as some faults: reported, so that it can be taken off what the thread did.
 	 * Without one, reading the clock again would be the larger part. */
 	u64 took = bpf_ktime_get_ns() - now;
 	fault->recording = took > 0xffffffff ? 0xffffffff : took;

@@ -171,7 +171,7 @@ fn after_an_interrupt_the_trace_is_kept_and_the_command_goes_on_untraced() {
     assert!(kept["first_uses"].as_array().unwrap().len() > 10);
 }
 
-/// A child of vfork(2) that does not execute anything before it is told to.
+/// A child of vfork(2) that ends when a file appears, and executes nothing.
 const VFORKED: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>

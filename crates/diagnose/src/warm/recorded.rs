@@ -152,7 +152,7 @@ mod tests {
         let ms = |value| Quantity::exact(value, Unit::Ms);
         let share = |unrecorded, recording| unrecorded_share(unrecorded, ms(1000.0), recording);
         assert_eq!([share(500.0, None), share(500.0, Some(ms(200.0)))], [0.5, 0.625]);
-        // A first launch that was not warm; one that took next to nothing; recording that is told to be all.
+        // A first launch that was not warm; one that took next to nothing; recording that is said to be all.
         assert_eq!([share(2000.0, None), share(1.0, None)], [1.0, LEAST_UNRECORDED]);
         assert_eq!([share(500.0, Some(ms(1000.0))), share(500.0, Some(ms(2000.0))), share(0.0, None)], [1.0; 3]);
     }

@@ -12,7 +12,7 @@ const NAME: usize = 30;
 const TIME: usize = 12;
 /// Parts that have less of every column share a row.
 const SMALLEST_SHARE: f64 = 0.01;
-/// What recording took is told from this share of the CPU time on.
+/// Share of the CPU time from which the cost of recording is shown.
 const LEAST_RECORDING: f64 = 0.05;
 
 /// The table; nothing without recordings.
@@ -50,8 +50,8 @@ pub(super) fn section(recordings: &[TimeSpent], style: &Style) -> Section {
     let is_launch = recordings.iter().all(|one| one.time_to_ready.is_some());
     let total = if is_launch { "total of the recorded launch" } else { "total" };
     head.push(row(Paint::Bold, total, &all));
-    let is_told = |one: &TimeSpent| one.recording.is_some_and(|time| time.value >= one.cpu.value * LEAST_RECORDING);
-    if recordings.iter().any(is_told) {
+    let is_much = |one: &TimeSpent| one.recording.is_some_and(|time| time.value >= one.cpu.value * LEAST_RECORDING);
+    if recordings.iter().any(is_much) {
         let recording = |one: &TimeSpent| cells(one, None, one.recording, style);
         head.push(row(Paint::Quiet, "  of it to record faults", &recording));
     }
@@ -177,15 +177,15 @@ mod tests {
     }
 
     #[test]
-    fn what_recording_took_is_told_where_it_is_much() {
-        let told = |recording: f64| {
+    fn the_cost_of_recording_is_shown_where_it_is_much() {
+        let shown = |recording: f64| {
             let launch = TimeSpent { recording: Some(ms(recording)), ..launch(Condition::Warm, 0.0) };
             let text = screen(vec![section(&[launch], &Style::PLAIN)], Rest::InReport, &Style::PLAIN);
             let line = text.lines().find(|line| line.contains("to record"))?;
             Some(line.split_whitespace().collect::<Vec<_>>().join(" "))
         };
-        assert_eq!(told(107.0), None);
-        assert_eq!(told(860.0).as_deref(), Some("of it to record faults - 860 ms"));
+        assert_eq!(shown(107.0), None);
+        assert_eq!(shown(860.0).as_deref(), Some("of it to record faults - 860 ms"));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::finding::Confidence;
 use crate::findings::allocating_stack::AllocatingStack;
 use crate::findings::buffer_copied_back::round_trips::OtherEnd;
 use crate::findings::doubts::{Doubts, WIDTH_MEDIUM, width};
-use crate::recording_times::RecordingTimes;
+use slowpath_tables::Nanos;
 
 /// Part of the CPU time by which samples times their period may differ from it.
 pub const DISAGREE_MEDIUM: f64 = 0.2;
@@ -72,15 +72,14 @@ pub(super) fn judge(found: &Found<'_>) -> Doubts {
 }
 
 /// Samples times their period beside the CPU time of the processes; `None` where that is not known. What recording faults took counts as
-/// far as it was sampled: kernels that keep interrupts away from it (since 6.18) sample its end, others drop such a sample.
+/// far as it was sampled: Linux 6.18 keeps interrupts away from it and samples its end, kernels that do not drop such a sample.
 fn sampled_share(found: &Found<'_>) -> Option<f64> {
     let processes = &found.trip.processes;
     let samples = &found.memory.facts.tables.cpu_samples;
     let samples = samples.iter().filter(|row| processes.contains(&row.process())).count();
     let own = found.memory.cpu_time_of(processes.iter().copied()).filter(|time| time.0 > 0)?;
-    let recording = RecordingTimes::new(&found.memory.facts.tables);
-    let recording: u64 =
-        recording.totals().filter(|((one, _), _)| processes.contains(one)).map(|(_, time)| time.0).sum();
+    let recording = found.memory.facts.recording().totals();
+    let recording: Nanos = recording.filter(|((one, _), _)| processes.contains(one)).map(|(_, time)| time).sum();
     let sampled = samples as f64 * 1e9 / found.hertz as f64;
-    Some(sampled / sampled.clamp(own.0 as f64, own.0 as f64 + recording as f64))
+    Some(sampled / sampled.clamp(own.0 as f64, own.0 as f64 + recording.0 as f64))
 }
