@@ -3,6 +3,7 @@
 
 use crate::capture_error::CaptureError;
 use crate::cpus;
+use crate::events;
 use crate::perf::{self, FaultEvent};
 use crate::recorder::{Recorder, attach_perf, monotonic_now};
 use libbpf_rs::Link;
@@ -11,9 +12,19 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// The programs of probe `fault` and their events.
-const FAULT_PROGRAMS: [(&str, FaultEvent); 3] =
-    [("fault_begin", FaultEvent::Begin), ("fault_minor", FaultEvent::Minor), ("fault_major", FaultEvent::Major)];
+/// The programs of probe `fault`, their events, and the cookies of these.
+const FAULT_PROGRAMS: [(&str, FaultEvent, u32); 3] = [
+    ("fault_begin", FaultEvent::Begin, 0),
+    ("fault_minor", FaultEvent::Minor, 0),
+    ("fault_major", FaultEvent::Major, 0),
+];
+
+/// With call stacks it is one program for both ends. The cookie is the flags of the faults that end there.
+const FAULT_PROGRAMS_WITH_STACKS: [(&str, FaultEvent, u32); 3] = [
+    ("fault_begin", FaultEvent::Begin, 0),
+    ("fault_end", FaultEvent::Minor, 0),
+    ("fault_end", FaultEvent::Major, events::FLAG_MAJOR),
+];
 
 /// How often it is looked whether CPUs came or went.
 const CHECK_NS: u64 = 1_000_000_000;
@@ -33,13 +44,15 @@ impl Recorder {
     fn attach_cpu(&mut self, cpu: u32) -> Result<(), CaptureError> {
         let entry = self.loaded.iter().any(|one| one.name == "fault" && one.replaced.is_empty());
         let mut links = Vec::new();
-        let begins = FAULT_PROGRAMS.into_iter().filter(|(_, event)| !(entry && *event == FaultEvent::Begin));
-        let faults = begins.map(|(program, event)| ("fault", program, perf::fault_of_cpu(event, cpu as i32)));
+        let programs = if self.options.stacks.faults { FAULT_PROGRAMS_WITH_STACKS } else { FAULT_PROGRAMS };
+        let wanted = programs.into_iter().filter(|(_, event, _)| !(entry && *event == FaultEvent::Begin));
+        let faults =
+            wanted.map(|(program, event, cookie)| ("fault", program, cookie, perf::fault_of_cpu(event, cpu as i32)));
         let hertz = self.options.cpu_hertz;
-        let samples = hertz.map(|hertz| ("cpu_sample", "cpu_sample", perf::clock_of_cpu(hertz, cpu as i32)));
-        for (probe, program, event) in faults.chain(samples) {
+        let samples = hertz.map(|hertz| ("cpu_sample", "cpu_sample", 0, perf::clock_of_cpu(hertz, cpu as i32)));
+        for (probe, program, cookie, event) in faults.chain(samples) {
             match event {
-                Ok(fd) => links.push(self.attach_event(probe, program, fd)?),
+                Ok(fd) => links.push(self.attach_event(probe, program, cookie, fd)?),
                 // A CPU that is off line.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => return Ok(()),
                 Err(source) => return Err(CaptureError::Attach { probe, event: program.to_owned(), source }),
@@ -49,8 +62,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// Attaches a program of a probe at a perf event.
-    fn attach_event(&self, probe: &'static str, name: &str, fd: OwnedFd) -> Result<Link, CaptureError> {
+    /// Attaches a program of a probe at a perf event, for which it finds the cookie.
+    fn attach_event(&self, probe: &'static str, name: &str, cookie: u32, fd: OwnedFd) -> Result<Link, CaptureError> {
         let program = self
             .loaded
             .iter()
@@ -58,7 +71,7 @@ impl Recorder {
             .and_then(|one| one.object.progs_mut().find(|program| program.name() == name))
             .ok_or(CaptureError::Program { probe, problem: format!("program {name} is missing") })?;
         let refused = |source: io::Error| CaptureError::Attach { probe, event: name.to_owned(), source };
-        attach_perf(&program, fd).map_err(refused)
+        attach_perf(&program, cookie, fd).map_err(refused)
     }
 
     /// Looks once a second whether CPUs came or went. The events of one that goes off line end with it; one that comes

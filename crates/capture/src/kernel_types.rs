@@ -309,7 +309,7 @@ mod tests {
     use super::*;
     use crate::objects::{self, SharedMaps};
     use crate::options::{Options, StackEvents};
-    use crate::probes;
+    use crate::probes::{self, Kernel};
     use libbpf_rs::Btf;
 
     /// Types as bytes: name, information, size or type, and what follows.
@@ -434,10 +434,11 @@ mod tests {
     /// Instructions of all programs as the kernel got them; without descriptors and addresses of maps, which differ from load to load.
     fn loaded(options: &Options, types: &KernelTypes) -> Vec<(String, Vec<[i64; 5]>)> {
         let btf = Btf::from_vmlinux().unwrap();
+        let kernel = Kernel::of(&btf, options);
         let mut shared = SharedMaps::new([1, 2]);
         let mut programs = Vec::new();
         for compiled in probes::ALL.iter().filter(|one| (one.probe.is_wanted)(options)) {
-            let Ok(loaded) = objects::load(compiled, &mut shared, &btf, types, options) else {
+            let Ok(loaded) = objects::load(compiled, &mut shared, &btf, kernel, types, options) else {
                 programs.push((compiled.probe.name.to_owned(), Vec::new()));
                 continue;
             };

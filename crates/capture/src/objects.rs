@@ -80,6 +80,16 @@ pub(crate) fn has_area_tree(btf: &Btf<'_>) -> bool {
     has_own_locks && AREA_TREE.iter().all(|section| kernel_has(section, btf))
 }
 
+impl Kernel {
+    /// What the kernel with these types reports.
+    pub(crate) fn of(btf: &Btf<'_>, options: &Options) -> Self {
+        Self {
+            tells_area_tree: options.area_tree && has_area_tree(btf),
+            exit_has_memory: page_content::exit_has_memory(btf, options),
+        }
+    }
+}
+
 /// Whether a program that reports changes of address spaces is left out: one at system calls where the kernel's tree reports them, one at
 /// the tree where it does not.
 pub(crate) fn is_replaced_by_tree(section: &str, kernel: Kernel) -> bool {
@@ -111,11 +121,13 @@ pub(crate) struct Loaded {
 }
 
 /// Loads `probe` with the shared maps that there are, and adds those that it makes. Its relocations are resolved in `types`; its events
-/// and functions are looked up in the kernel's own types, `btf`.
+/// and functions are looked up in the kernel's own types, `btf`, of which `kernel` was found before: libbpf goes through all types for each
+/// name.
 pub(crate) fn load(
     compiled: &Compiled,
     shared: &mut SharedMaps,
     btf: &Btf<'_>,
+    kernel: Kernel,
     types: &KernelTypes,
     options: &Options,
 ) -> Result<Loaded, CaptureError> {
@@ -142,7 +154,7 @@ pub(crate) fn load(
             }
             None if name.ends_with(".rodata") => {
                 if let (Some(settings), Some(value)) = (probe.settings, map.initial_value_mut()) {
-                    let settings = settings(btf, options);
+                    let settings = settings(btf, options, kernel);
                     value.iter_mut().zip(settings).for_each(|(place, byte)| *place = byte);
                 }
             }
@@ -150,10 +162,6 @@ pub(crate) fn load(
         }
     }
     let (mut replaced, mut missing) = (Vec::new(), Vec::new());
-    let kernel = Kernel {
-        tells_area_tree: options.area_tree && has_area_tree(btf),
-        exit_has_memory: page_content::exit_has_memory(btf, options),
-    };
     for mut program in open.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
         let has_event = kernel_has(&section, btf);

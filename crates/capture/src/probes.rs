@@ -33,7 +33,7 @@ pub struct Probe {
     /// Whether its events have call stacks; only of those that are compiled so.
     pub(crate) has_stacks: fn(&Options) -> bool,
     /// The value of its read-only variables, where it has some.
-    pub(crate) settings: Option<fn(&Btf<'_>, &Options) -> Vec<u8>>,
+    pub(crate) settings: Option<Settings>,
     /// Whether a program in a section is left out because others tell the same.
     pub(crate) is_replaced: fn(&str, &Options, Kernel) -> bool,
     /// What is not recorded where it was loaded without some of its programs.
@@ -45,6 +45,9 @@ pub struct Probe {
     /// Tracepoints that it needs, and what a machine without them lacks.
     pub(crate) tracepoints: &'static [(&'static Missing, &'static [&'static str])],
 }
+
+/// The value of a probe's read-only variables, by the types of the kernel, what was asked for, and what the kernel reports.
+type Settings = fn(&Btf<'_>, &Options, Kernel) -> Vec<u8>;
 
 /// What the kernel reports, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,12 +14,12 @@ use crate::not_run;
 use crate::objects::{self, Loaded, SharedMaps};
 use crate::options::{LabDevice, Options, Running};
 use crate::owner::secret;
-use crate::probes;
+use crate::probes::{self, Kernel};
 use crate::ring::Ring;
 use crate::stack::Tables;
 use crate::system_calls;
 use crate::walk;
-use libbpf_rs::{Btf, Link, MapCore, MapFlags, MapHandle, ProgramMut};
+use libbpf_rs::{Btf, Link, MapCore, MapFlags, MapHandle, PerfEventOpts, ProgramMut};
 use slowpath_recording::{Device, Probe, ProbeState};
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Losses, Nanos, Unavailable};
@@ -77,6 +77,7 @@ impl Recorder {
     /// not the one that was asked for (present, code_area, cpu_sample).
     pub fn load(options: Options) -> Result<Self, CaptureError> {
         let btf = Btf::from_vmlinux().map_err(CaptureError::Btf)?;
+        let kernel = Kernel::of(&btf, &options);
         let wanted: Vec<_> = probes::ALL.iter().filter(|one| (one.probe.is_wanted)(&options)).collect();
         let types = KernelTypes::of_this_kernel(&wanted.iter().map(|one| one.object(&options)).collect::<Vec<_>>());
         let mut shared = SharedMaps::new(secret().map_err(CaptureError::Secret)?);
@@ -98,7 +99,7 @@ impl Recorder {
             }
             // A probe of which only a part can be attached is not attached at all.
             let mut of_probe = Vec::new();
-            let attempt = objects::load(compiled, &mut shared, &btf, &types, &options)
+            let attempt = objects::load(compiled, &mut shared, &btf, kernel, &types, &options)
                 .and_then(|one| attach_whole(&one, &mut of_probe).map(|()| one));
             let one = match attempt {
                 Ok(done) => done,
@@ -368,9 +369,11 @@ pub(crate) fn pidfd(pid: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(raw as i32) })
 }
 
-/// The link takes the descriptor over and closes it (bpf_link_perf_detach in libbpf).
-pub(crate) fn attach_perf(program: &ProgramMut<'_>, fd: OwnedFd) -> io::Result<Link> {
-    let link = program.attach_perf_event(fd.as_raw_fd()).map_err(io_error)?;
+/// The link takes the descriptor over and closes it (bpf_link_perf_detach in libbpf). A program can ask for the cookie
+/// (`bpf_get_attach_cookie`).
+pub(crate) fn attach_perf(program: &ProgramMut<'_>, cookie: u32, fd: OwnedFd) -> io::Result<Link> {
+    let options = PerfEventOpts { cookie: cookie.into(), ..PerfEventOpts::default() };
+    let link = program.attach_perf_event_with_opts(fd.as_raw_fd(), options).map_err(io_error)?;
     let _ = fd.into_raw_fd();
     Ok(link)
 }

@@ -17,7 +17,7 @@ pub(crate) static PROBE: Probe = Probe {
     price: "one interrupt and one walk of a stack a sample",
     is_essential: true,
     is_wanted: |options| options.cpu_hertz.is_some(),
-    settings: Some(|_, options| {
+    settings: Some(|_, options, _| {
         // The one read-only variable: `tells_arguments`.
         u32::from(options.memory_calls).to_ne_bytes().into()
     }),

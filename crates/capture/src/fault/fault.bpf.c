@@ -161,6 +161,15 @@ static __always_inline int end(struct bpf_perf_event_data *context, u32 flags)
 	return 0;
 }
 
+#ifdef WITH_STACKS
+/* One program for both ends, which the cookie of the event tells apart: to check a walk takes the kernel tens of milliseconds. Without
+ * one there is little to spare, and a call for the cookie would be added to each fault. */
+SEC("perf_event")
+int fault_end(struct bpf_perf_event_data *context)
+{
+	return end(context, bpf_get_attach_cookie(context));
+}
+#else
 SEC("perf_event")
 int fault_minor(struct bpf_perf_event_data *context)
 {
@@ -172,3 +181,4 @@ int fault_major(struct bpf_perf_event_data *context)
 {
 	return end(context, FLAG_MAJOR);
 }
+#endif

@@ -19,7 +19,7 @@ pub(crate) static PROBE: Probe = Probe {
     name: "memory_work",
     title: "the kernel's work for free and huge pages",
     what: "Reclaim, compaction and collapsing into huge pages, and who caused the work of the kernel's threads.",
-    settings: Some(|btf, _| crate::interrupts::Layout::of(btf).bytes()),
+    settings: Some(|btf, _, _| crate::interrupts::Layout::of(btf).bytes()),
     records: &[RecordKind::of::<memory_work_event>(EVENT_MEMORY_WORK, "memory_work", |bytes, to| {
         to.out.memory_work.extend(decode(bytes, to.context));
     })],

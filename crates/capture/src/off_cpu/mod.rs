@@ -25,7 +25,7 @@ pub(crate) static PROBE: Probe = Probe {
     price: "up to about 0.2 us at each context switch of the machine, with its wake-up",
     is_wanted: |options| options.waits && !options.processes_only,
     has_stacks: |options| options.stacks.waits,
-    settings: Some(|btf, _| crate::interrupts::Layout::of(btf).bytes()),
+    settings: Some(|btf, _, _| crate::interrupts::Layout::of(btf).bytes()),
     end_walk: Some("end_waits"),
     records: &[
         RecordKind::of::<off_cpu_event>(EVENT_OFF_CPU, "off_cpu", |bytes, to| {

@@ -15,7 +15,7 @@ pub(crate) static PROBE: Probe = Probe {
     what: "Each page that is read into the page cache or dropped from it for the followed processes, and what the task was doing; of a lab's \
            device for whomever.",
     is_essential: true,
-    settings: Some(|_, options| {
+    settings: Some(|_, options, _| {
         // The one read-only variable of the object: `watched_dev`.
         options.lab.as_ref().map_or(0, |lab| lab.dev).to_ne_bytes().into()
     }),

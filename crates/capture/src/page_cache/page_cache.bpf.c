@@ -21,11 +21,12 @@ static __always_inline u32 folio_pages(struct folio *folio)
 static __always_inline int tell(struct folio *folio, u32 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	/* Before the first branch: the verifier follows it once. */
+	struct task_state *state = state_of(task);
 	struct inode *inode = folio->mapping->host;
 	/* Pages of a block device itself are a file system's metadata: told as inode 0 of that device. */
 	bool metadata = (inode->i_mode & S_IFMT) == S_IFBLK;
 	u64 dev = metadata ? inode->i_rdev : inode->i_sb->s_dev;
-	struct task_state *state = state_of(task);
 	/* A lab holds copies of what its user has read. */
 	bool is_watched = watched_dev && dev == watched_dev;
 	if (!state && !is_watched)

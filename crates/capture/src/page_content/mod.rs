@@ -29,7 +29,7 @@ pub(crate) static PROBE: Probe = Probe {
     is_handed_calls: true,
     is_wanted: |options| options.memory_calls && !options.processes_only,
     // The one read-only variable: `exit_has_memory`.
-    settings: Some(|btf, options| u32::from(exit_has_memory(btf, options)).to_ne_bytes().into()),
+    settings: Some(|_, _, kernel| u32::from(kernel.exit_has_memory).to_ne_bytes().into()),
     is_replaced: |section, _, kernel| section == AT_EXIT && !kernel.exit_has_memory,
     gap: Some(gap),
     records: &[RecordKind::of::<page_content_event>(EVENT_PAGE_CONTENT, "page_contents", |bytes, to| {

@@ -12,7 +12,7 @@ pub(crate) static PROBE: Probe = Probe {
     price: "one walk over all tasks, when recording begins",
     is_essential: true,
     is_wanted: |options| options.running,
-    settings: Some(|_, options| {
+    settings: Some(|_, options, _| {
         // The one read-only variable: the recorder, when it begins to mark, and its writer.
         let values = [u64::from(std::process::id()), monotonic_now().0, u64::from(options.writer.unwrap_or(0))];
         values.iter().flat_map(|value| value.to_ne_bytes()).collect()

@@ -19,10 +19,8 @@ pub(crate) static PROBE: Probe = Probe {
     price: "a look-up at each fork, exec and exit of the machine",
     is_essential: true,
     is_wanted: |_| true,
-    settings: Some(|btf, options| {
-        // The one read-only variable: `exit_tells_last`.
-        u32::from(crate::page_content::exit_has_memory(btf, options)).to_ne_bytes().into()
-    }),
+    // The one read-only variable: `exit_tells_last`.
+    settings: Some(|_, _, kernel| u32::from(kernel.exit_has_memory).to_ne_bytes().into()),
     end_walk: Some("end_tasks"),
     records: &[
         RecordKind::of::<fork_event>(EVENT_FORK, "forks", |bytes, to| to.out.forks.extend(fork(bytes, to.context)))

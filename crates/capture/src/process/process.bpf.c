@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* Follows the tree: forks, program images, ends, with the kernel's own fault counters as the oracle. */
+#define RUNS_SELDOM
 #include "../../bpf/tree.bpf.h"
 
 SEC("tp_btf/sched_process_fork")
@@ -21,8 +22,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (!event)
 		return 0;
 	event->header.ts = bpf_ktime_get_ns();
-	event->parent_start = parent->group_leader->start_time;
-	event->start = child->group_leader->start_time;
+	event->parent_start = BPF_CORE_READ(parent, group_leader, start_time);
+	event->start = BPF_CORE_READ(child, group_leader, start_time);
 	event->child_pid = child->tgid;
 	event->child_tid = child->pid;
 	submit(event);
@@ -44,16 +45,15 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	if (!event)
 		return 0;
 	event->header.ts = bpf_ktime_get_ns();
-	const struct cred *cred = task->cred;
-	event->start = task->group_leader->start_time;
+	event->start = BPF_CORE_READ(task, group_leader, start_time);
 	event->dev = id.dev;
 	event->ino = id.ino;
 	event->min_flt = task->min_flt;
 	event->maj_flt = task->maj_flt;
 	event->run_time = task->se.sum_exec_runtime;
-	event->parent_pid = task->real_parent->tgid;
-	event->uid = cred->euid.val;
-	event->gid = cred->egid.val;
+	event->parent_pid = BPF_CORE_READ(task, real_parent, tgid);
+	event->uid = BPF_CORE_READ(task, cred, euid.val);
+	event->gid = BPF_CORE_READ(task, cred, egid.val);
 	/* Where the path is not for all to see, the name that /proc shows. */
 	bool is_told = !withholds || is_listed((u64)BPF_CORE_READ(file, f_path.dentry));
 	if (bpf_probe_read_kernel_str(event->filename, is_told ? sizeof(event->filename) : sizeof(task->comm),
@@ -76,7 +76,7 @@ static __always_inline void tell_end(struct task_struct *task, u32 flags)
 		return;
 	event->header.ts = bpf_ktime_get_ns();
 	event->header.flags = flags;
-	event->start = task->group_leader->start_time;
+	event->start = BPF_CORE_READ(task, group_leader, start_time);
 	event->min_flt = task->min_flt;
 	event->maj_flt = task->maj_flt;
 	event->utime = task->utime;
@@ -97,7 +97,7 @@ static __always_inline bool is_last(unsigned long long *context, struct task_str
 {
 	if (exit_tells_last)
 		return *(volatile unsigned long long *)&context[1];
-	if (task->signal->live.counter)
+	if (BPF_CORE_READ(task, signal, live.counter))
 		return false;
 	struct task_state *leader = state_of(task->group_leader);
 	return !leader || !__sync_fetch_and_or(&leader->last_is_told, 1);

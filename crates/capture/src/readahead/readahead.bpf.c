@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* Readahead decisions (include/trace/events/readahead.h; kernels without these events do without). */
+#define RUNS_SELDOM
 #include "../../bpf/tree.bpf.h"
 
 static __always_inline int tell(struct inode *inode, u64 page, u64 pages, u32 path)
@@ -16,7 +17,7 @@ static __always_inline int tell(struct inode *inode, u64 page, u64 pages, u32 pa
 	if (!event)
 		return 0;
 	event->header.ts = bpf_ktime_get_ns();
-	event->dev = inode->i_sb->s_dev;
+	event->dev = BPF_CORE_READ(inode, i_sb, s_dev);
 	event->ino = inode->i_ino;
 	event->page = table_pages(page);
 	event->pages = table_pages(pages);

@@ -6,6 +6,7 @@ use slowpath_capture::{Options, RawCapture, Recorder, StackEvents, UNREADABLE_BY
 use slowpath_recording::Tables;
 use slowpath_tables::{Asker, FaultKind, FileKey, MappingOp};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
@@ -63,6 +64,47 @@ fn recorded_faults_agree_with_the_kernels_counters_to_a_thousandth() {
             "{with_duration} of {} have a duration",
             out.faults.len()
         );
+    }
+}
+
+/// Reads each page of a file from storage: it leaves the cache first, and nothing is read ahead.
+const READS_PAGES: &str = "
+import mmap, os, sys
+file = os.open(sys.argv[1], os.O_RDONLY)
+os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+m = mmap.mmap(file, 0, prot=mmap.PROT_READ)
+m.madvise(mmap.MADV_RANDOM)
+for i in range(0, len(m), mmap.PAGESIZE): m[i]
+";
+
+/// With call stacks one program serves both kinds of ends, without them there is one for each.
+#[test]
+fn faults_that_wait_for_storage_are_told_from_others_with_and_without_call_stacks() {
+    if !root() {
+        return;
+    }
+    let mut file = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
+    file.write_all(&vec![1; 1 << 20]).unwrap();
+    file.as_file().sync_all().unwrap();
+    for (faults, fault_entry) in [(false, true), (true, true), (false, false), (true, false)] {
+        let options =
+            Options { fault_entry, stacks: StackEvents { faults, ..Default::default() }, ..Options::default() };
+        let path = file.path().to_str().unwrap();
+        let (out, _) = recorded_with(options, &["/usr/bin/python3", "-S", "-c", READS_PAGES, path]);
+        let exec = &out.execs[0];
+        let ended = &out.exits[0];
+        let counted = [ended.min_flt - exec.min_flt, ended.maj_flt - exec.maj_flt];
+        let seen = [FaultKind::Minor, FaultKind::Major].map(|kind| {
+            let of_kind = out.faults.iter().filter(|fault| fault.kind == kind && fault.ts >= exec.ts);
+            of_kind.count() as u64
+        });
+        println!("stacks {faults}, entry tracepoints {fault_entry}: recorded {seen:?}, the kernel counted {counted:?}");
+        if counted[1] < 8 {
+            return println!("skipped: files in /var/tmp are not read from storage");
+        }
+        // The kernel counts some that it takes itself, too.
+        let is_near = |at: usize| seen[at].abs_diff(counted[at]) <= 1 + counted[at] / 100;
+        assert!(is_near(0) && is_near(1), "recorded {seen:?}, the kernel counted {counted:?}");
     }
 }
 
