@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 pub const SLOWPATH: &str = env!("CARGO_BIN_EXE_slowpath");
 /// A command that hangs fails its test after this.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How often it is looked what a command holds: a look at a hundred programs takes milliseconds, and a recording holds them for longer.
+const LOOKS: Duration = Duration::from_millis(50);
 
 /// What a command did.
 #[derive(Debug)]
@@ -87,9 +89,13 @@ impl Running {
         let pid = self.child.id();
         let mut programs = std::mem::take(&mut self.programs);
         let mut devices = std::mem::take(&mut self.devices);
+        let mut looked: Option<Instant> = None;
         let status = loop {
-            programs.extend(programs_of(pid));
-            devices.extend(loop_devices_of(pid));
+            if looked.is_none_or(|at| at.elapsed() >= LOOKS) {
+                programs.extend(programs_of(pid));
+                devices.extend(loop_devices_of(pid));
+                looked = Some(Instant::now());
+            }
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
