@@ -5,10 +5,10 @@
 //! enter. Nothing is changed.
 
 use crate::artifact_directories::directories;
-use crate::file_trial::{MOST_FILES, Parties, hides_others, merged, refusal};
+use crate::file_trial::{Asked, MOST_FILES, Parties, hides_others, merged, refusal};
 use slowpath_analysis::Finding;
 use slowpath_artifacts::access::{
-    self, Access, AclFact, Change, Changed, Component, Decision, LookupEnd, changed, decide, smallest_change,
+    self, Access, AclFact, Change, Changed, Component, Decision, LookupEnd, Step, changed, decide, smallest_change,
 };
 use slowpath_artifacts::families::{are_of_one_family, owns_directory};
 use slowpath_artifacts::gather::Machine;
@@ -27,12 +27,17 @@ use std::path::{Path, PathBuf};
 /// Names that are looked at beside an artifact, at most.
 const MOST_BESIDE: usize = 4096;
 
-/// The proposals, with the changes of those that change permissions, and what a trial of them is.
+/// The proposals, with the changes of those that change permissions, and what a trial of them is. `launched` is the user of a trial's
+/// launches, where there are any.
 ///
 /// # Errors
 /// The caller cannot be looked up, or the user asked to stop. Where the process that looks fails, the proposals stay as they are: they
 /// say how to find out.
-pub fn with_changes(proposals: Vec<Proposal>, findings: &[Finding]) -> Result<Vec<Proposal>, Failure> {
+pub fn with_changes(
+    proposals: Vec<Proposal>,
+    findings: &[Finding],
+    launched: Option<u32>,
+) -> Result<Vec<Proposal>, Failure> {
     // The user database is asked here: who looks at the files may not.
     let uids = findings.iter().filter_map(|finding| u32::try_from(finding.subject.get("uid")?.as_u64()?).ok());
     let users: BTreeMap<u32, access::Identity> = uids.filter_map(|uid| Some((uid, of_user(uid)?))).collect();
@@ -50,6 +55,12 @@ pub fn with_changes(proposals: Vec<Proposal>, findings: &[Finding]) -> Result<Ve
             let mut found = look.repairs(paths);
             if caller.uid != 0 && found.trial.is_ok() {
                 found.trial = Err(needs_root());
+            }
+            // Every process of a launch would see the file, and not only the one that was denied it.
+            if let Some(launched) = launched.filter(|launched| ![0, uid].contains(launched)) {
+                let reason =
+                    format!("user {uid} is denied, and user {launched}, whose launches these are, would read it");
+                found.trial = Err(not(reason, "diagnose with `--user` what runs as that user"));
             }
             Some(found)
         });
@@ -101,9 +112,11 @@ struct Look<'a> {
 struct Denied {
     /// Without symbolic links.
     artifact: PathBuf,
+    file: Component,
+    /// That lead to it.
+    directories: Vec<Component>,
     repair: Repair,
     changed: Vec<Changed>,
-    is_public: bool,
 }
 
 impl Look<'_> {
@@ -121,14 +134,19 @@ impl Look<'_> {
         let Decision::Denied(denial) = decide(self.identity, &lookup, Access::Read) else { return None };
         let changes = smallest_change(self.identity, &lookup, Access::Read)?;
         let LookupEnd::File(file) = &lookup.end else { return None };
+        let searched = lookup.steps.iter().filter_map(|step| match step {
+            Step::Search(directory) => Some(directory),
+            Step::Follow { .. } => None,
+        });
         Some(Denied {
             artifact: file.path.clone(),
+            directories: searched.filter(|one| file.path.starts_with(&one.path)).cloned().collect(),
+            file: file.clone(),
             repair: Repair {
                 path: denial.path.to_string_lossy().into_owned(),
                 rule: denial.rule.words(denial.access),
                 commands: changes.iter().map(Change::command).collect::<Vec<_>>().join(" && "),
             },
-            is_public: file.mode & 0o004 != 0,
             changed: changed(&lookup, &changes),
         })
     }
@@ -162,7 +180,8 @@ impl Look<'_> {
     /// What the launches of a trial see, or why there is none.
     fn trial(&self, denied: &[Denied]) -> Result<Vec<TreatedFile>, NotTriable> {
         for one in denied {
-            refusal(self.parties, &one.artifact, one.is_public, &one.changed).map_or(Ok(()), Err)?;
+            let asked = Asked { file: &one.file, directories: &one.directories, changed: &one.changed };
+            refusal(self.parties, self.identity, asked).map_or(Ok(()), Err)?;
         }
         let (mut files, mut bytes) = (Vec::new(), 0_u64);
         let mut seen = BTreeSet::new();

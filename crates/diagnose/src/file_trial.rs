@@ -3,13 +3,13 @@
 //! A trial gives the target what it was denied, for the time of a launch. So the rule is not what root can do, but what whoever asked
 //! could do (docs/security.md): who owns a file, and who is it that asks, decides.
 
-use slowpath_artifacts::access::{Changed, Component, FileKind};
+use slowpath_artifacts::access::{Access, Changed, Component, Decision, FileKind, Identity, Lookup, LookupEnd, decide};
 use slowpath_artifacts::families::{is_artifact, owns_directory};
 use slowpath_fix::{FilePermissions, NotTriable, TreatedFile, Word};
 use slowpath_launch::{LookedAt, MountStep, Permissions, SeenFile};
 use slowpath_process::FileIdentity;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Files of one trial at most: each is a mount in every launch of it.
 pub const MOST_FILES: usize = 512;
@@ -23,30 +23,58 @@ pub struct Parties {
     pub target: u32,
 }
 
-/// Why these parties get no trial in which `target` may read `artifact` by `changed`. `is_public` is whether the artifact's own permissions
-/// let everybody read it, so that only directories deny.
-pub fn refusal(parties: Parties, artifact: &Path, is_public: bool, changed: &[Changed]) -> Option<NotTriable> {
+/// A file that is denied, as a trial would give it.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The file, by its path without symbolic links.
+    pub file: &'a Component,
+    /// The directories that lead to it.
+    pub directories: &'a [Component],
+    /// What would be seen with other permissions.
+    pub changed: &'a [Changed],
+}
+
+/// Why these parties get no trial in which the target, who is `identity` to the kernel, may read what is asked for.
+pub fn refusal(parties: Parties, identity: &Identity, asked: Asked<'_>) -> Option<NotTriable> {
+    let artifact = asked.file.path.as_path();
+    let is_public = asked.file.mode & 0o004 != 0;
+    let forger = asked.directories.iter().find(|directory| lets_name(identity, directory, asked.file.uid));
+    let forger = forger.filter(|_| asked.file.uid != parties.target);
+    let may_ask =
+        |file: &Changed| parties.invoker == 0 || file.before.uid == parties.invoker || opens_no_secret(file, is_public);
+    // What is the target's own it could open itself.
     let is_allowed = |file: &Changed| {
-        let owner = file.before.uid;
-        // Could do it themselves.
-        owner == parties.target
-            || owner == parties.invoker && parties.invoker != 0
-            || is_artifact(artifact) && (parties.invoker == 0 || opens_no_secret(file, is_public))
+        file.before.uid == parties.target || is_artifact(artifact) && forger.is_none() && may_ask(file)
     };
-    let refused = changed.iter().find(|file| !is_allowed(file))?;
+    let refused = asked.changed.iter().find(|file| !is_allowed(file))?;
     let (path, owner, target) = (refused.before.path.display(), refused.before.uid, parties.target);
     let whose = format!("{path} belongs to user {owner}, and a trial would let user {target} read what it protects");
-    Some(if is_artifact(artifact) {
-        NotTriable {
+    let by_hand = |why: String| NotTriable {
+        reason: format!("{whose}; {why}"),
+        remedy: "make the change, if it is one to make, and compare with `slowpath launch --user`".to_owned(),
+    };
+    Some(match forger {
+        _ if !is_artifact(artifact) => {
+            by_hand(format!("{} is of no family of artifacts that slowpath knows", artifact.display()))
+        }
+        Some(directory) => by_hand(format!(
+            "its name is no sign of what it is, as others than its owner can rename files in {}",
+            directory.path.display()
+        )),
+        None => NotTriable {
             reason: format!("{whose}; user {} asked for it", parties.invoker),
             remedy: "diagnose from a root shell, or as the owner of the file".to_owned(),
-        }
-    } else {
-        NotTriable {
-            reason: format!("{whose}; {} is of no family of artifacts that slowpath knows", artifact.display()),
-            remedy: "make the change, if it is one to make, and compare with `slowpath launch --user`".to_owned(),
-        }
+        },
     })
+}
+
+/// Whether somebody other than root and the owner of a file can give it another name in this directory: an artifact is known by its name,
+/// and any file could be given that. In a sticky directory only the owners of the file and of the directory can.
+fn lets_name(target: &Identity, directory: &Component, owner: u32) -> bool {
+    let alone = Lookup { steps: Vec::new(), end: LookupEnd::File(directory.clone()), protected_symlinks: None };
+    let is_sticky = directory.mode & 0o1000 != 0;
+    let is_open = directory.mode & 0o002 != 0 || !matches!(decide(target, &alone, Access::Write), Decision::Denied(_));
+    directory.uid != 0 && directory.uid != owner || is_open && !is_sticky
 }
 
 /// Whether of this directory the target is to see no more than the way to the artifacts: it is somebody else's, and holds other files.
@@ -115,28 +143,32 @@ mod tests {
     use slowpath_artifacts::access::{AclFact, MountFacts};
 
     fn changed(path: &str, kind: FileKind, uid: u32) -> Changed {
-        let before = Component {
-            path: path.into(),
-            kind,
-            mode: 0o700,
-            uid,
-            gid: uid,
-            acl: AclFact::None,
-            immutable: false,
-            mount: MountFacts::default(),
-        };
+        let before = component(path, kind, uid, 0o700);
         let after = Component { mode: 0o705, ..before.clone() };
         Changed { before, after }
     }
 
     const PYC: &str = "/srv/app/__pycache__/m.cpython-311.pyc";
 
+    fn component(path: &str, kind: FileKind, uid: u32, mode: u32) -> Component {
+        let mount = MountFacts::default();
+        Component { path: path.into(), kind, mode, uid, gid: uid, acl: AclFact::None, immutable: false, mount }
+    }
+
+    /// Of a file with these permissions for others, in a directory of root's.
     fn is_refused(invoker: u32, artifact: &str, is_public: bool, files: &[Changed]) -> bool {
-        refusal(Parties { invoker, target: 1000 }, Path::new(artifact), is_public, files).is_some()
+        let file = component(artifact, FileKind::Regular, 0, if is_public { 0o604 } else { 0o600 });
+        refused_in(invoker, &file, &component("/srv", FileKind::Directory, 0, 0o755), files)
+    }
+
+    fn refused_in(invoker: u32, file: &Component, directory: &Component, changed: &[Changed]) -> bool {
+        let target = Identity::new(1000, 1000, vec![50]);
+        let asked = Asked { file, directories: std::slice::from_ref(directory), changed };
+        refusal(Parties { invoker, target: 1000 }, &target, asked).is_some()
     }
 
     #[test]
-    fn who_owns_what_denies_may_have_it_tried_and_root_only_for_artifacts() {
+    fn who_owns_what_denies_may_have_it_tried_and_others_only_for_artifacts() {
         let of = |uid| [changed(PYC, FileKind::Regular, uid)];
         // Of the target itself, of the invoker, and of root for root.
         for (invoker, owner) in [(1001, 1000), (1001, 1001), (0, 0), (0, 33)] {
@@ -148,6 +180,28 @@ mod tests {
         }
         let shadow = [changed("/etc/shadow", FileKind::Regular, 0)];
         assert!(is_refused(0, "/etc/shadow", false, &shadow) && is_refused(1000, "/etc/shadow", false, &shadow));
+        // What is private to who called sudo is so to a target of another user, too.
+        let key = [changed("/home/alice/.ssh/id", FileKind::Regular, 1001)];
+        assert!(is_refused(1001, "/home/alice/.ssh/id", false, &key));
+    }
+
+    #[test]
+    fn the_name_of_an_artifact_counts_only_where_its_owner_gave_it() {
+        let directory = |uid, mode| component("/srv/app/__pycache__", FileKind::Directory, uid, mode);
+        let refused = |owner: u32, directory: Component| {
+            let file = component(PYC, FileKind::Regular, owner, 0o600);
+            refused_in(0, &file, &directory, &[changed(PYC, FileKind::Regular, owner)])
+        };
+        for (owner, of, mode) in [(0, 0, 0o755), (33, 33, 0o700), (33, 0, 0o755), (0, 0, 0o1777)] {
+            assert!(!refused(owner, directory(of, mode)), "{owner} {of} {mode:o}");
+        }
+        // The target's directory, another user's, one that everybody can write, one that a group of the target's can.
+        let shared = Component { gid: 50, ..directory(0, 0o775) };
+        for directory in [directory(1000, 0o755), directory(33, 0o755), directory(0, 0o777), shared] {
+            assert!(refused(0, directory.clone()), "{directory:?}");
+        }
+        // Of a file of its own, the target may give away the name.
+        assert!(!refused(1000, directory(1000, 0o755)));
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub fn diagnose(wanted: &Wanted<'_>, progress: &dyn Progress) -> Result<Diagnosi
         as_user(identity, &Work::reading("looking for hidden costs"), || found(&place, &seen, &machine, progress))?;
     // The paths of a process with other mounts lead elsewhere.
     if seen.iter().all(|one| one.shares_files) {
-        found.proposals = with_changes(found.proposals, &found.findings)?;
+        found.proposals = with_changes(found.proposals, &found.findings, None)?;
     }
     Ok(summarize(&place, meant.words.clone(), recorded.stop, &seen, found))
 }

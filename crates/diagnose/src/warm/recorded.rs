@@ -138,7 +138,7 @@ pub fn found(
             unavailable,
         })
     })?;
-    found.proposals = with_changes(found.proposals, &found.findings)?;
+    found.proposals = with_changes(found.proposals, &found.findings, Some(target.identity.uid))?;
     Ok(found)
 }
 
