@@ -13,7 +13,8 @@ use crate::processes::{Process, Processes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_recording::{MachineFaults, ProbeState, Tables};
-use slowpath_tables::{Bytes, Exec, FaultKind, Nanos, ProcessKey};
+use slowpath_tables::missing::declared;
+use slowpath_tables::{Bytes, Exec, Exit, FaultKind, Nanos, ProcessKey, Unavailable};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::AddAssign;
 
@@ -230,7 +231,7 @@ fn recorded(tables: &Tables) -> BTreeMap<ProcessKey, Sums> {
 }
 
 /// Time that the threads of each process ran while recording went on; `None` where that is not known.
-pub(crate) fn cpu_times(tables: &Tables) -> BTreeMap<ProcessKey, Option<Nanos>> {
+pub fn cpu_times(tables: &Tables) -> BTreeMap<ProcessKey, Option<Nanos>> {
     let mut sums = BTreeMap::new();
     count(tables, &mut sums);
     sums.into_iter().map(|(process, sums)| (process, sums.cpu_time)).collect()
@@ -247,15 +248,42 @@ pub(crate) fn own_cpu_times(facts: &LaunchFacts<'_>) -> BTreeMap<ProcessKey, Opt
     times
 }
 
+/// What CPU times lack where many threads ended soon and waits were not recorded: of each, up to a tick.
+pub fn stale_ends(tables: &Tables) -> Option<Unavailable> {
+    let exact: HashSet<(ProcessKey, u32)> =
+        tables.thread_counters.iter().filter(|row| row.end).map(|row| (row.process(), row.tid)).collect();
+    let is_stale = |exit: &&Exit| !exit.running && !exact.contains(&(exit.process(), exit.tid));
+    let stale = tables.exits.iter().filter(is_stale).count() as u64;
+    let known = cpu_times(tables).into_values().flatten().fold(0, |sum: u64, time| sum.saturating_add(time.0));
+    let lacks = stale.saturating_mul(HALF_A_TICK.0) as f64;
+    (known > 0 && lacks > STALE_SHARE * known as f64).then(|| {
+        let reason = "the scheduler brings its counter up to date at ticks and switches, and waits were not recorded";
+        declared::CPU_TIME_OF_ENDED.of(&[&stale], reason, "record with `--off-cpu`")
+    })
+}
+
+/// Half of a tick of 4 ms (`CONFIG_HZ` is 250 in most kernels), and the share of the CPU time from which on what is missing is said.
+const HALF_A_TICK: Nanos = Nanos(2_000_000);
+const STALE_SHARE: f64 = 0.05;
+
 /// Adds what the kernel's counters of a process grew by, where both ends are known: those of the end are rows of `exits`,
-/// whole when the last thread ended or recording did. Those of the begin are in the first row of `execs`; a child that was
+/// whole when the last thread ended or recording did. The scheduler's counter in them is as old as the last tick or switch: for a thread
+/// that ends, `thread_counters` has what its last switch made of it, where waits were recorded. Those of the begin are in the first row of `execs`; a child that was
 /// made meanwhile began with none.
 fn count(tables: &Tables, sums: &mut BTreeMap<ProcessKey, Sums>) {
+    let mut last_switches: HashMap<(ProcessKey, u32), BTreeMap<Nanos, Nanos>> = HashMap::new();
+    for row in tables.thread_counters.iter().filter(|row| row.end) {
+        last_switches.entry((row.process(), row.tid)).or_default().insert(row.ts, row.run_time);
+    }
     let mut at_end: HashMap<ProcessKey, (u64, Option<u64>, bool)> = HashMap::new();
     for exit in &tables.exits {
+        // A thread id can be used again.
+        let last_switch =
+            last_switches.get(&(exit.process(), exit.tid)).and_then(|of_id| of_id.range(exit.ts..).next());
+        let run_time = exit.run_time.max(last_switch.map(|(_, run_time)| *run_time));
         let end = at_end.entry(exit.process()).or_insert((0, Some(0), false));
         end.0 = end.0.saturating_add(exit.min_flt).saturating_add(exit.maj_flt);
-        end.1 = end.1.zip(exit.run_time).map(|(sum, time)| sum.saturating_add(time.0));
+        end.1 = end.1.zip(run_time).map(|(sum, time)| sum.saturating_add(time.0));
         end.2 |= exit.last || exit.running;
     }
     let born: HashSet<ProcessKey> =
@@ -380,6 +408,29 @@ ts pid start
         assert_eq!(usage.processes[2].kind, "kworker/0:1");
         assert_eq!(usage.total.counted, Some(17));
         assert_eq!(usage.recorded_for, Some(Nanos(1000)));
+    }
+
+    #[test]
+    fn a_thread_that_ended_has_the_time_that_its_last_switch_made_known() {
+        let text = format!(
+            "{RUNNING}\n== thread_counters\nts pid start tid end run_time\n\
+             505 7 1 71 true 140\n905 9 150 9 true 1060\n950 7 1 71 true 900\n"
+        );
+        let tables = Tables::from_text(&text).unwrap();
+        let times: Vec<_> = cpu_times(&tables).into_values().map(|time| time.map(|time| time.0)).collect();
+        // 600 and 60 by what was counted until the last tick; the other thread of that id has no row in exits.
+        assert_eq!(times, [Some(640), Some(390), Some(1060)]);
+    }
+
+    #[test]
+    fn many_ends_without_their_last_switch_are_said_to_lack_time() {
+        let gap = |text: &str| stale_ends(&Tables::from_text(text).unwrap()).map(|gap| gap.what);
+        // Of 1 us, two threads lack up to a tick each; of a second, that is nothing.
+        let what = "up to a tick of the CPU time of 2 threads that ended";
+        assert_eq!(gap(RUNNING).as_deref(), Some(what));
+        assert_eq!(gap(&RUNNING.replace("3       1500", "3       1500000000")), None);
+        let exact = "== thread_counters\nts pid start tid end run_time\n505 7 1 71 true 140\n905 9 150 9 true 160\n";
+        assert_eq!(gap(&format!("{RUNNING}\n{exact}")), None);
     }
 
     #[test]

@@ -9,8 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::insertions::Cause;
 use slowpath_analysis::launch_facts::{FaultPlace, LaunchFacts};
+use slowpath_analysis::usage::cpu_times;
 use slowpath_recording::{Manifest, ProbeState, Tables};
-use slowpath_tables::{FaultKind, Open, Pages, Quantity, Unit};
+use slowpath_tables::{FaultKind, Nanos, Open, Pages, ProcessKey, Quantity, Unit};
 use slowpath_verify::Metric;
 use std::collections::BTreeMap;
 
@@ -201,16 +202,24 @@ fn blocked(facts: &LaunchFacts<'_>) -> BTreeMap<String, u64> {
 
 /// Nanoseconds of CPU time, by command line.
 fn cpu(facts: &LaunchFacts<'_>, metric: Metric) -> BTreeMap<String, u64> {
-    let mut sums = BTreeMap::new();
+    let mut times = BTreeMap::<ProcessKey, Nanos>::new();
     for exit in &facts.tables.exits {
-        let time = match metric {
+        *times.entry(exit.process()).or_default() += match metric {
             Metric::User => exit.utime,
             Metric::System => exit.stime,
             _ => exit.utime + exit.stime,
         };
-        let process = facts.processes.get(exit.process());
-        let line = process.map(|process| process.command_line.clone()).filter(|line| !line.is_empty());
-        *sums.entry(line.unwrap_or_else(|| facts.processes.name(exit.process()))).or_default() += time.0;
+    }
+    if metric == Metric::Cpu {
+        // Ticks are coarse: the scheduler counts all of it.
+        times.extend(cpu_times(&facts.tables).into_iter().filter_map(|(process, time)| Some((process, time?))));
+    }
+    let mut sums = BTreeMap::<String, u64>::new();
+    for (process, time) in times {
+        let known = facts.processes.get(process).map(|process| process.command_line.clone());
+        let line = known.filter(|line| !line.is_empty()).unwrap_or_else(|| facts.processes.name(process));
+        let sum = sums.entry(line).or_default();
+        *sum = sum.saturating_add(time.0);
     }
     sums
 }
@@ -344,12 +353,14 @@ ts pid start tid op  dev ino page pages asker
 ts   duration pid start tid address kind
 100  500000   7   1     7   65536   major
 == exits
-ts     pid start tid last utime   stime
-900000 7   1     7   true 2000000 1000000
+ts     pid start tid last utime   stime   run_time
+900000 7   1     7   true 2000000 1000000 -
+900000 8   6     8   true 0       0       700000
 ";
         let seen = seen("wall = \"1ms\"\ncpu_p95 = \"1ms\"\nuser = \"1ms\"\npeak_rss = \"1B\"", rows);
         assert_eq!(told(&seen.responsible[0]), [("/a", 0.5)]);
-        assert_eq!(told(&seen.responsible[1]), [("sh -c x", 3.0)]);
+        // Where the scheduler's counter is not known, the ticks are.
+        assert_eq!(told(&seen.responsible[1]), [("sh -c x", 3.0), ("ls -l", 0.7)]);
         assert_eq!(told(&seen.responsible[2]), [("sh -c x", 2.0)]);
         assert!(seen.responsible[3].named.is_empty() && seen.responsible[3].note.is_some());
         let nothing = self::seen("wall = \"1ms\"", "");

@@ -11,7 +11,7 @@ use crate::launch_facts::LaunchFacts;
 use crate::ledger::ledger;
 use crate::memory_calls::DISCARDS;
 use crate::processes::kernel_threads;
-use crate::usage::{Usage, usage};
+use crate::usage::{Usage, stale_ends, usage};
 use slowpath_recording::{Manifest, ProbeState, Tables};
 use slowpath_tables::{MemoryCall, MemoryCallKind, Nanos, ProcessKey};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -48,7 +48,7 @@ pub fn recorded_metrics(tables: &Tables) -> RecordedMetrics {
             .map(|probe| probe.name.clone())
             .collect(),
         losses: manifest.losses.clone(),
-        unavailable: manifest.unavailable.clone(),
+        unavailable: manifest.unavailable.iter().cloned().chain(stale_ends(tables)).collect(),
         host: manifest.host.clone(),
         ..RecordedMetrics::default()
     };

@@ -8,6 +8,7 @@ use crate::finding::Finding;
 use crate::findings;
 use crate::launch_facts::LaunchFacts;
 use crate::ledger::not_asked_for;
+use crate::usage::stale_ends;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_recording::Tables;
@@ -55,6 +56,7 @@ impl Analysis {
         let launch = manifest.launch.as_ref();
         let usage = usage::of_tables(tables);
         let mut unavailable = manifest.unavailable.clone();
+        unavailable.extend(stale_ends(tables));
         let found = ledger::of_tables(tables, &usage);
         let ledger = found.and_then(|found| found.ok_or_else(not_asked_for)).map_err(|gap| unavailable.push(gap)).ok();
         let critical_path = critical_path::of_tables(tables, &usage);

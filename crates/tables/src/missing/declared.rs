@@ -105,6 +105,10 @@ declare! {
         "functions in call stacks, by name",
         "looking them up crashed on one of the executed files",
         "please report the file; stacks have addresses instead";
+    CPU_TIME_OF_ENDED = "up to a tick of the CPU time of <number> threads that ended":
+        "the last milliseconds of each thread that ended in the recording: of short ones most of their CPU time",
+        "the scheduler brings its counter up to date at ticks and switches, and waits were not recorded",
+        "record with `--off-cpu`, which reads the counter at the last switch";
     MEMORY_COST = "the measured cost of memory":
         "what page faults cost on this machine, measured before and after the recording",
         "the machine is too busy, or the measuring process failed",
