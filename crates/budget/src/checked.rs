@@ -24,11 +24,13 @@ pub fn judged(limit: &Limit, result: &ArmResult, times: &Times, looked: Option<&
         Some(Looked::Seen(seen)) => Some(seen),
         _ => None,
     };
+    let doubt = |metric: Metric| result.missing_children().filter(|_| metric.is_of_reaped());
     match (limit.subject, seen) {
-        (Subject::Time { .. }, _) => {
-            times.judged(&limit.name).cloned().unwrap_or_else(|| Judged::unavailable("no launch was looked at"))
+        (Subject::Time { metric, .. }, _) => {
+            let judged = times.judged(&limit.name).cloned();
+            judged.unwrap_or_else(|| Judged::unavailable("no launch was looked at")).doubted(doubt(metric))
         }
-        (Subject::Largest(metric), _) => verdict::exact(limit.budget, &result.values(metric)),
+        (Subject::Largest(metric), _) => verdict::exact(limit.budget, &result.values(metric)).doubted(doubt(metric)),
         (Subject::Processes, Some(seen)) => {
             verdict::recorded(limit.budget, seen.processes as f64, seen.processes_doubt.as_deref())
         }
@@ -92,5 +94,30 @@ pub fn assembled(launched: Launched, result: &ArmResult, limits: Vec<CheckedLimi
         discarded: u32::try_from(result.discarded.len()).unwrap_or(u32::MAX),
         failed: u32::try_from(result.failed.len()).unwrap_or(u32::MAX),
         reasons: reasons.into_iter().map(|(reason, count)| format!("{count} x {reason}")).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowpath_verify::comparison::Measured;
+
+    #[test]
+    fn a_number_without_the_children_can_be_too_much_and_not_little_enough() {
+        let judged = |lacks_children: bool, text: &str, metric: Metric, value: f64| {
+            let budget = crate::parse(&format!("[limits]\n{text}\n")).unwrap();
+            let launch = Measured { measures: [(metric, value)].into(), lacks_children, ..Measured::default() };
+            let result = ArmResult { launches: vec![Some(launch); 10], ..ArmResult::default() };
+            let mut times = Times::new(&budget.limits, 10, None);
+            times.is_enough(|metric| result.values(metric), 10, true);
+            let judged = super::judged(&budget.limits[0], &result, &times, None);
+            (judged.verdict, judged.reason.is_some())
+        };
+        for (text, metric) in [("cpu = \"100ms\"", Metric::Cpu), ("minor_faults = 100", Metric::MinorFaults)] {
+            assert_eq!(judged(false, text, metric, 20.0), (Verdict::Within, false));
+            assert_eq!(judged(true, text, metric, 20.0), (Verdict::Undecided, true));
+            assert_eq!(judged(true, text, metric, 300.0), (Verdict::Exceeded, true));
+        }
+        assert_eq!(judged(true, "wall = \"100ms\"", Metric::Wall, 20.0), (Verdict::Within, false));
     }
 }

@@ -95,6 +95,17 @@ impl Judged {
         self
     }
 
+    /// With what the values may lack: what is then enough for an excess cannot be little enough.
+    pub fn doubted(self, doubt: Option<&str>) -> Self {
+        match doubt {
+            Some(doubt) if self.verdict == Verdict::Within => {
+                Self { verdict: Verdict::Undecided, ..self }.because(doubt)
+            }
+            Some(doubt) => self.because(doubt),
+            None => self,
+        }
+    }
+
     /// A limit that could not be measured.
     pub fn unavailable(reason: impl Into<String>) -> Self {
         Self::of(Verdict::Unavailable, &[], 0.0).because(reason)
@@ -113,14 +124,7 @@ pub fn exact(budget: f64, values: &[f64]) -> Judged {
 /// Judges the count or size of one recorded launch. `doubt` says what the recording may lack: then it shows the least that
 /// there was, which can be too much and cannot be little enough.
 pub fn recorded(budget: f64, value: f64, doubt: Option<&str>) -> Judged {
-    let judged = exact(budget, &[value]);
-    match doubt {
-        Some(doubt) if judged.verdict == Verdict::Within => {
-            Judged { verdict: Verdict::Undecided, ..judged }.because(doubt)
-        }
-        Some(doubt) => judged.because(doubt),
-        None => judged,
-    }
+    exact(budget, &[value]).doubted(doubt)
 }
 
 /// The limits on times, which are decided while launches are made.

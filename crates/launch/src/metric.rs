@@ -123,6 +123,31 @@ impl FromStr for Metric {
     }
 }
 
+impl Metric {
+    /// Whether a process is in it only where somebody waits for its end ([`crate::outcome::TreeUsage::lacks_children`]).
+    pub fn is_of_reaped(self) -> bool {
+        match self {
+            Self::Cpu
+            | Self::User
+            | Self::System
+            | Self::MinorFaults
+            | Self::MajorFaults
+            | Self::BytesRead
+            | Self::Processes
+            | Self::Switches
+            | Self::VoluntarySwitches
+            | Self::InvoluntarySwitches => true,
+            Self::Wall
+            | Self::PeakRss
+            | Self::Pss
+            | Self::RunDelay
+            | Self::Waiting
+            | Self::ThrottledPeriods
+            | Self::MemoryLimitHits => false,
+        }
+    }
+}
+
 const NS_PER_MS: f64 = 1e6;
 /// Unit of `ru_inblock`, bytes (getrusage(2)).
 const BLOCK: f64 = 512.0;

@@ -107,7 +107,7 @@ impl Exit {
 
 /// Resources of the target and of all its descendants that were waited for (by their parent or by the observer),
 /// from `getrusage(2)` as `wait4(2)` gives it. Includes the microseconds between fork and exec. Processes whose
-/// parent ignores `SIGCHLD` are not in it: the kernel drops their counts.
+/// parent ignores `SIGCHLD` are not in it ([`TreeUsage::lacks_children`]): the kernel drops their counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeUsage {
     /// CPU time in user mode, ns.
@@ -129,6 +129,9 @@ pub struct TreeUsage {
     pub largest_rss: u64,
     /// Processes that the observer reaped.
     pub reaped: u32,
+    /// Whether a process ignored `SIGCHLD`: the target when it ended, or any of the tree when it was ready. Its children, if it has some,
+    /// are not counted.
+    pub lacks_children: bool,
 }
 
 /// Times of one thread, from `/proc/PID/schedstat` (Documentation/scheduler/sched-stats.rst). Its other threads and its children are
@@ -180,6 +183,7 @@ impl TreeUsage {
         self.involuntary_switches += other.involuntary_switches;
         self.largest_rss = self.largest_rss.max(other.largest_rss);
         self.reaped += other.reaped;
+        self.lacks_children |= other.lacks_children;
     }
 }
 

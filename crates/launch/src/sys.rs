@@ -274,6 +274,7 @@ pub(crate) fn reap() -> io::Result<Option<Reaped>> {
         // Linux counts in KiB.
         largest_rss: usage.ru_maxrss as u64 * 1024,
         reaped: 1,
+        lacks_children: false,
     };
     Ok(Some(Reaped { pid, exit, usage }))
 }

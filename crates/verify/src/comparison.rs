@@ -50,6 +50,8 @@ pub enum Sample {
 pub struct Measured {
     /// Its numbers.
     pub measures: Measures,
+    /// Whether children are missing in those of reaped processes ([`Metric::is_of_reaped`]).
+    pub lacks_children: bool,
     /// What else happened on the machine.
     pub around: HostActivity,
 }
@@ -69,6 +71,14 @@ impl ArmResult {
     /// A metric by block; `None` where no launch counts or it has no such number.
     pub fn samples(&self, metric: Metric) -> Vec<Option<f64>> {
         self.launches.iter().map(|launch| launch.as_ref()?.measures.get(&metric).copied()).collect()
+    }
+
+    /// Why numbers of reaped processes ([`Metric::is_of_reaped`]) are too small, if children are missing in a launch.
+    pub fn missing_children(&self) -> Option<&'static str> {
+        let lacks = self.launches.iter().flatten().any(|launch| launch.lacks_children);
+        lacks.then_some(
+            "a process ignores SIGCHLD: the kernel does not count the CPU time, faults, reads and switches of its children",
+        )
     }
 
     /// A metric of the launches that have it.

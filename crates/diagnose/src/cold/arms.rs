@@ -304,7 +304,8 @@ fn sample(launched: LaunchInLab) -> Result<Sample, Failure> {
     let mut measures = measures(&launched.outcome);
     // The device's own counter: `ru_inblock` knows nothing of the prefetcher's reads.
     measures.insert(Metric::BytesRead, launched.io.bytes.0 as f64);
-    Ok(Sample::Measured(Measured { measures, ..Measured::default() }))
+    let lacks_children = launched.outcome.usage.is_some_and(|usage| usage.lacks_children);
+    Ok(Sample::Measured(Measured { measures, lacks_children, ..Measured::default() }))
 }
 
 #[cfg(test)]

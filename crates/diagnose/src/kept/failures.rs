@@ -39,9 +39,10 @@ pub fn unusable(path: &Path, error: &io::Error) -> Failure {
     let failure = Failure::new(Kind::Usage, format!("{} cannot be used: {error}", path.display()));
     if error.raw_os_error() == Some(libc::ELOOP) {
         let hint = "the path goes through a symbolic link, which is not followed here: give the path that it leads to";
+        // Root would follow what another user can change, and say what lies where they may not look.
         return failure.hint(match std::fs::canonicalize(path) {
-            Ok(leads) => format!("{hint} ({})", leads.display()),
-            Err(_) => hint.to_owned(),
+            Ok(leads) if !geteuid().is_root() => format!("{hint} ({})", leads.display()),
+            _ => hint.to_owned(),
         });
     }
     match error.kind() {

@@ -67,6 +67,8 @@ pub fn warm_up(target: &Target, progress: &dyn Progress) -> Result<Option<f64>, 
     match not_ready(&launched.outcome) {
         Some(failure) => Err(failure),
         None if interrupt::requested() => Err(Failure::new(Kind::Interrupted, "interrupted")),
+        // Where children are missing in it, it says nothing of what recording took.
+        None if launched.outcome.usage.is_some_and(|usage| usage.lacks_children) => Ok(None),
         None => Ok(measures(&launched.outcome).get(&Metric::Cpu).copied()),
     }
 }

@@ -10,7 +10,7 @@ use slowpath_fix::Proposal;
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::target::Target;
 use slowpath_verify::printed::{Outcome, quantity};
-use slowpath_verify::{Comparison, Judgement, Metric, judge};
+use slowpath_verify::{ArmResult, Comparison, Judgement, Metric, judge};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -84,6 +84,7 @@ fn judged(input: &Input<'_>, compared: &Comparison, ended: &Ended) -> Result<Vec
     let deciding = judge(JUDGED_BY)?;
     let beside: Vec<(Metric, Vec<Judgement>)> =
         BESIDE.into_iter().map(|metric| Ok((metric, judge(metric)?))).collect::<Result<_, Failure>>()?;
+    let lacks_children = compared.results.iter().any(|result| result.missing_children().is_some());
     let of = |judgement: &Judgement| {
         let arm = &input.arms[judgement.arm];
         let proposal = arm.proposal.map(|number| &input.found.proposals[number]);
@@ -97,7 +98,13 @@ fn judged(input: &Input<'_>, compared: &Comparison, ended: &Ended) -> Result<Vec
                 outcome: Outcome::from(other.outcome),
             })
         });
-        Verdict { beside: others.collect(), ..verdict(&arm.arm, fix, judgement, JUDGED_BY, predicted) }
+        let verdict = verdict(&arm.arm, fix, judgement, JUDGED_BY, predicted);
+        // What is not counted may be what the fix saves.
+        let decision = verdict.decision.map(|decision| match decision {
+            Decision::Withdrawn if lacks_children => Decision::NotShown,
+            other => other,
+        });
+        Verdict { beside: others.collect(), decision, ..verdict }
     };
     Ok(deciding.iter().map(of).collect())
 }
@@ -141,6 +148,7 @@ fn notes(input: &Input<'_>, verdicts: &[Verdict]) -> Vec<String> {
     notes.extend(doubtful.filter_map(|proposal| proposal.caution.clone()));
     if let Some((compared, ended)) = input.compared {
         notes.extend(not_wholly_warm(compared));
+        notes.extend(compared.results.first().and_then(ArmResult::missing_children).map(str::to_owned));
         notes.extend(ended.why.clone());
     }
     if input.compared.is_some() {

@@ -64,7 +64,7 @@ pub(crate) struct Work {
     cgroups: Vec<(PathBuf, File)>,
     /// What they count.
     counters: Vec<File>,
-    /// When the observer began to look at the memory of processes; 0 while it does not. Shared with the guardian.
+    /// When the observer began to look at the memory of processes, or at what the target makes; 0 while it does not. Shared with the guardian.
     looks_since: &'static AtomicU64,
 }
 

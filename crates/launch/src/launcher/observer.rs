@@ -232,6 +232,7 @@ impl Observer<'_> {
                     let _ = wire::send(self.post.main, &FromLauncher::Ready { at });
                 }
                 self.first_thread = self.first_thread.or_else(|| tree::first_thread(self.target));
+                self.usage.lacks_children |= tree::any_ignores_ends();
                 if self.spec.memory {
                     self.memory = self.work.looking(tree::memory);
                     self.memory.retain(|process| Some(process.pid) != self.tracer);
@@ -293,7 +294,9 @@ impl Observer<'_> {
             matches!(nix::unistd::read(timer, &mut count), Ok(8))
         });
         // An observation that fails will not become true; the time-out or the exit will end the launch.
-        self.watch.look(tick).unwrap_or(false).then(sys::monotonic)
+        // Whoever serves the file system of a path can hold back a look at it.
+        let Self { work, watch, .. } = self;
+        work.looking(|| watch.look(tick)).unwrap_or(false).then(sys::monotonic)
     }
 
     fn look_at_streams(&mut self) -> bool {
@@ -307,8 +310,9 @@ impl Observer<'_> {
     fn take_children(&mut self) {
         while let Ok(Some(_)) = self.post.signals.read_signal() {}
         // What the kernel knows of it goes with its last trace.
-        if self.exit.is_none() && self.first_thread.is_none() && sys::has_ended(self.target) {
-            self.first_thread = tree::first_thread(self.target);
+        if self.exit.is_none() && sys::has_ended(self.target) {
+            self.first_thread = self.first_thread.or_else(|| tree::first_thread(self.target));
+            self.usage.lacks_children |= tree::ignores_ends(self.target);
         }
         loop {
             match sys::reap() {

@@ -66,6 +66,24 @@ pub(crate) fn first_thread(pid: i32) -> Option<ThreadTimes> {
     Some(ThreadTimes { on_cpu: numbers.next()?.ok()?, run_delay: numbers.next()?.ok()? })
 }
 
+/// Whether a process has the kernel reap its children, also one that has ended and was not reaped. The flag `SA_NOCLDWAIT` does the same,
+/// and does not show.
+pub(crate) fn ignores_ends(pid: i32) -> bool {
+    let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+    ignored(&String::from_utf8_lossy(&status)).is_some_and(|signals| signals >> (libc::SIGCHLD - 1) & 1 == 1)
+}
+
+/// The line `SigIgn:`, a bit for each signal (proc_pid_status(5)).
+fn ignored(status: &str) -> Option<u64> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
+}
+
+/// Whether any descendant of the calling process does.
+pub(crate) fn any_ignores_ends() -> bool {
+    descendants().into_iter().any(ignores_ends)
+}
+
 /// A line such as `VmHWM:     1234 kB`, in bytes.
 pub(super) fn kib(text: &str, field: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(field))?;

@@ -25,6 +25,19 @@ fn five_hundred_children_and_daemons_are_all_gone_when_the_launch_returns() {
 }
 
 #[test]
+fn what_a_program_that_ignores_the_ends_of_its_children_does_not_count_is_known_to_be_missing() {
+    let lacks = |script: &str, ready: &str| {
+        let (mut spec, _) = shell(script);
+        spec.ready = ready.parse().unwrap();
+        launch(&spec).unwrap().usage.unwrap().lacks_children
+    };
+    // What is ignored stays so in the program that is executed: at its end, and while it runs below another.
+    assert!(lacks("exec env --ignore-signal=CHLD /bin/true", "exit"));
+    assert!(lacks("env --ignore-signal=CHLD sh -c 'echo up; sleep 1000' & wait", "line:up"));
+    assert!(!lacks("exec env --ignore-signal=USR1 /bin/true", "exit") && !lacks("echo up; sleep 1000", "line:up"));
+}
+
+#[test]
 fn a_tree_that_never_stops_forking_is_ended() {
     let (mut spec, mark) = shell(
         "f() { while :; do sleep 0.01 & sleep 0.01; done; }; f & f & \

@@ -2,7 +2,7 @@
 
 use super::{BenchmarkArm, BenchmarkSettings, quantiles};
 use crate::conditions::Conditions;
-use crate::{Comparison, Metric};
+use crate::{ArmResult, Comparison, Metric};
 use slowpath_experiment::series;
 
 /// All of them, in words.
@@ -16,12 +16,20 @@ pub fn of(
     if conditions.is_warm() {
         found.extend(not_wholly_warm(arms));
     }
+    found.extend(missing_children(arms, compared));
     for metric in &settings.metrics {
         found.extend(drift(arms, compared, *metric));
         found.extend(dependence(arms, compared, *metric));
     }
     found.extend(quantiles::notes(settings, compared.blocks));
     found
+}
+
+/// CPU time and counts that lack processes, by arm.
+fn missing_children(arms: &[BenchmarkArm], compared: &Comparison) -> Vec<String> {
+    let of_arm =
+        |(arm, result): (&BenchmarkArm, &ArmResult)| Some(format!("{}: {}", arm.name, result.missing_children()?));
+    arms.iter().zip(&compared.results).filter_map(of_arm).collect()
 }
 
 /// A warm launch that waited for storage was not warm.

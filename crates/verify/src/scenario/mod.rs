@@ -98,7 +98,7 @@ fn measure_all(
                 let measures = round.measures.clone();
                 let own = measures.get(&Metric::Cpu).copied().unwrap_or(0.0);
                 *keep = Some(*round);
-                Sample::Measured(Measured { around: around(own), measures })
+                Sample::Measured(Measured { around: around(own), measures, ..Measured::default() })
             }
         })
     };
