@@ -1,4 +1,4 @@
-//! What the findings about the run-time linker share: which launch is shown, when a cost counts, what puts it in doubt, names of objects.
+//! What the findings about the run-time linker share: which launch is shown, who pays, when a cost counts, what puts it in doubt, names of objects.
 
 use super::doubts::Doubts;
 use super::relocation_cost::{LEAST_COST, LEAST_SHARE};
@@ -6,8 +6,8 @@ use crate::files::FileId;
 use crate::finding::Confidence;
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
-use slowpath_tables::{FileRelocations, Nanos, Quantity, Unit};
-use std::collections::HashMap;
+use slowpath_tables::{FileRelocations, Nanos, ProcessKey, Quantity, Unit};
+use std::collections::{BTreeMap, HashMap};
 
 /// The launch in the middle, of those sorted by cost.
 pub(super) fn shown_launch<T>(sorted: &[T]) -> Option<&T> {
@@ -17,6 +17,30 @@ pub(super) fn shown_launch<T>(sorted: &[T]) -> Option<&T> {
 /// Whether a cost is worth a finding.
 pub(super) fn is_material(cost: Nanos, facts: &LaunchFacts<'_>) -> bool {
     cost >= LEAST_COST && cost.0 as f64 >= facts.duration().0 as f64 * LEAST_SHARE
+}
+
+/// Who pays a cost that several starts have together: the program, how often it started, and of several programs the one that pays most.
+/// The second is the ending of the verb after it.
+pub(super) fn payers<'a>(
+    starts: impl Iterator<Item = (ProcessKey, Nanos)> + 'a,
+    facts: &LaunchFacts<'_>,
+) -> (String, &'static str) {
+    let mut by_name: BTreeMap<String, (u64, Nanos)> = BTreeMap::new();
+    for (process, time) in starts {
+        let (starts, sum) = by_name.entry(facts.processes.name(process)).or_default();
+        *starts += 1;
+        *sum += time;
+    }
+    let starts: u64 = by_name.values().map(|(starts, _)| starts).sum();
+    let most = by_name.iter().max_by_key(|(name, (_, time))| (*time, std::cmp::Reverse(*name)));
+    match (most, by_name.len()) {
+        (None, _) => (String::new(), "s"),
+        (Some((name, (1, _))), 1) => (name.clone(), "s"),
+        (Some((name, _)), 1) => (format!("{starts} starts of {name}"), ""),
+        (Some((name, (_, time))), programs) => {
+            (format!("{starts} starts of {programs} programs (most: {name}, {})", milliseconds_of(*time)), "")
+        }
+    }
 }
 
 /// Of one launch from what is certain to all of it, of several the interval of all.
@@ -81,5 +105,31 @@ impl<'a> ObjectNames<'a> {
     /// What its tables hold; `None` in recordings without that, and for what has none.
     pub fn relocations(&self, file: FileId) -> Option<&'a FileRelocations> {
         self.relocations.get(&file).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowpath_recording::Tables;
+
+    #[test]
+    fn what_several_starts_pay_together_is_not_said_of_one_of_them() {
+        let tables = Tables::from_text(
+            "== execs\nts pid start filename command_line\n\
+             1 7 1 /bin/perf perf\n2 8 2 /bin/perf perf\n3 9 3 /bin/bpftrace bpftrace\n",
+        );
+        let tables = tables.unwrap();
+        let facts = LaunchFacts::new(&tables);
+        let told = |paid: &[(u32, u64)]| {
+            let starts = paid
+                .iter()
+                .map(|(pid, ms)| (ProcessKey { pid: *pid, start: Nanos(u64::from(*pid) - 6) }, Nanos(ms * 1_000_000)));
+            let (who, s) = payers(starts, &facts);
+            format!("{who} pay{s}")
+        };
+        assert_eq!(told(&[(7, 5)]), "perf pays");
+        assert_eq!(told(&[(7, 5), (8, 1)]), "2 starts of perf pay");
+        assert_eq!(told(&[(7, 5), (8, 1), (9, 30)]), "3 starts of 2 programs (most: bpftrace, 30.0 ms) pay");
     }
 }

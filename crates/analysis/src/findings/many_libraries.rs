@@ -16,7 +16,7 @@
 //! [`LOSS_LOW`](super::doubts::LOSS_LOW) of them were.
 
 use super::doubts::Doubts;
-use super::loader_findings::{ObjectNames, cost_of, doubts, is_material, milliseconds_of, shown_launch};
+use super::loader_findings::{ObjectNames, cost_of, doubts, is_material, milliseconds_of, payers, shown_launch};
 use super::relocation_cost::{LEAST_COST, LEAST_SHARE};
 use crate::declaration::{Declaration, ShowsIn};
 use crate::files::FileId;
@@ -100,13 +100,14 @@ fn finding(costs: &[Nanos], shown: &Found<'_>) -> Option<Finding> {
             ("off_cpu", tables.off_cpu.len()),
         ],
     );
-    let lookups: u64 = most.loaded.iter().map(|one| one.lookups).sum();
+    let (who, s) = payers(shown.starts.iter().map(|start| (start.process, start.loading())), facts);
+    let loaded = || shown.starts.iter().flat_map(|start| &start.loaded);
+    let (libraries, lookups) = (loaded().count(), loaded().map(|one| one.lookups).sum::<u64>());
     Some(Finding {
         name: NAME.to_owned(),
         former_name: None,
         title: format!(
-            "{name} loads {} libraries before main in {lookups} lookups: {} of {}",
-            most.loaded.len(),
+            "{who} load{s} {libraries} libraries before main in {lookups} lookups: {} of {}",
             milliseconds_of(shown.cost()),
             milliseconds_of(facts.duration()),
         ),

@@ -20,7 +20,7 @@
 pub(crate) mod settings;
 
 use super::doubts::Doubts;
-use super::loader_findings::{ObjectNames, cost_of, doubts, is_material, milliseconds_of, shown_launch};
+use super::loader_findings::{ObjectNames, cost_of, doubts, is_material, milliseconds_of, payers, shown_launch};
 use crate::declaration::{Declaration, ShowsIn};
 use crate::files::FileId;
 use crate::finding::{Evidence, Finding, Row, milliseconds, row};
@@ -143,6 +143,7 @@ fn finding(costs: &[Nanos], shown: &Found<'_>) -> Option<Finding> {
     let (first, _) = objects.first()?;
     let most = shown.starts.iter().max_by_key(|start| (start.relocation(), std::cmp::Reverse(start.process)))?;
     let name = facts.processes.name(most.process);
+    let (who, s) = payers(shown.starts.iter().map(|start| (start.process, start.relocation())), facts);
     let tables = &facts.tables;
     let Doubts { confidence, reasons } = doubts(
         facts,
@@ -153,7 +154,7 @@ fn finding(costs: &[Nanos], shown: &Found<'_>) -> Option<Finding> {
         name: NAME.to_owned(),
         former_name: None,
         title: format!(
-            "{name} spends {} of {} on relocations before main: {}{beside}",
+            "{who} spend{s} {} of {} on relocations before main: {}{beside}",
             milliseconds_of(shown.cost()),
             milliseconds_of(facts.duration()),
             names.short(*first),

@@ -173,11 +173,16 @@ fn of_program(name: &str, mut found: Vec<Found<'_>>) -> Option<Finding> {
     // Details are those of the launch in the middle.
     let shown = found.get((found.len() - 1) / 2)?;
     let cost = if found.len() > 1 { summarize(&values, Unit::Ms)? } else { of_launch(shown) };
-    let times = usage::own_cpu_times(shown.facts);
-    let everybody = shown.facts.processes.iter().map(|process| process.key);
-    let share = CostShare::new(cost.value, everybody, &times, shown.facts).share;
+    let share = share(cost.value, shown.facts);
     let is_material = cost.value >= LEAST_COST.as_ms() && share >= LEAST_SHARE;
     is_material.then(|| finding(name, shown, cost, share))
+}
+
+/// The share of a cost in ms of the CPU time of all; of the recording where waits were not recorded: the cost is time by the clock then.
+fn share(cost: f64, facts: &LaunchFacts<'_>) -> f64 {
+    let everybody = facts.processes.iter().map(|process| process.key);
+    let times = if waits_recorded(&facts.tables) { usage::own_cpu_times(facts) } else { BTreeMap::new() };
+    CostShare::new(cost, everybody, &times, facts).share
 }
 
 fn of_launch(found: &Found<'_>) -> Quantity {
