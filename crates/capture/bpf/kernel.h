@@ -113,6 +113,7 @@ struct folio {
 	struct address_space *mapping;
 	unsigned long index;
 	unsigned long _flags_1;
+	unsigned char _folio_order;
 };
 struct user_namespace {
 	struct user_namespace *parent;

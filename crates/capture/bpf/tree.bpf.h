@@ -155,6 +155,7 @@ __attribute__((noinline)) int name_from(u64 entry, u8_flag how)
 		event->ino = id.ino;
 		event->mode = FIELD(inode, inode, i_mode);
 		event->is_root = parent == dentry;
+		event->reserved = 0;
 		event->parent_ino = FIELD_OF(dentry, parent, d_inode, i_ino);
 		const unsigned char *name = FIELD(dentry, dentry, d_name.name);
 		long length = bpf_probe_read_kernel_str(event->name, sizeof(event->name), name);

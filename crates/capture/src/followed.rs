@@ -23,9 +23,11 @@ impl Recorder {
         self.state_of(pid).map(|state| state.is_some())
     }
 
-    /// Whether a process is one whose memory the owner of the recording may see.
-    pub(crate) fn is_shown(&self, pid: u32) -> bool {
-        self.state_of(pid).flatten().is_some_and(|state| self.options.owner.may_see(pid, &state))
+    /// The program and the identity for which it was judged that the owner of the recording may see a process's memory; `None` where
+    /// they may not.
+    fn judged(&self, pid: u32) -> Option<(u64, u64)> {
+        let state = self.state_of(pid).flatten().filter(|state| self.options.owner.may_see(pid, state))?;
+        Some((state.judged_exec.into(), state.judged_credentials.into()))
     }
 
     /// Whether a process runs and is not followed.
@@ -47,11 +49,12 @@ impl Recorder {
         let began = monotonic_now();
         let mut passed_over = 0u64;
         let mut looks = Deadline::new(LIMIT, page_content::held::answer);
-        let all = processes().into_iter();
-        let shown: Vec<u32> = all.filter(|pid| self.is_followed(*pid) && self.is_shown(*pid)).collect();
-        for pid in shown {
+        for pid in processes().into_iter().filter(|pid| self.is_followed(*pid)).collect::<Vec<_>>() {
+            let Some(judged) = self.judged(pid) else { continue };
             if monotonic_now() - began < page_content::held::MOST_TIME {
                 match looks.ask(&pid.to_ne_bytes()) {
+                    // It may have become another program meanwhile, one with more rights than the owner.
+                    Ok(_) if self.judged(pid) != Some(judged) => {}
                     Ok((events, _)) => {
                         let size = size_of::<events::page_content_event>();
                         events.chunks_exact(size).for_each(|event| self.ring.add(event));

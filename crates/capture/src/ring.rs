@@ -2,6 +2,7 @@
 
 use crate::events::{self, EVENT_MEMORY_WORK, EVENT_PAGE_CACHE, event_header};
 use crate::kernel_symbols::KernelSymbols;
+use crate::records;
 use crate::stack::{NewModule, mapped_module};
 use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
 use slowpath_tables::{Losses, Nanos};
@@ -29,7 +30,10 @@ pub(crate) struct RawBytes {
 }
 
 impl RawBytes {
-    pub(crate) fn push(&mut self, record: &[u8]) {
+    /// `came` is as it stands in the ring.
+    pub(crate) fn push(&mut self, came: &[u8]) {
+        let cleared = self.hides.is_some().then(|| records::cleared(came)).flatten();
+        let record = cleared.as_deref().unwrap_or(came);
         if self.is_late(record) {
             return;
         }

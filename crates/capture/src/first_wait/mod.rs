@@ -1,11 +1,12 @@
 //! Probe `first_wait`: when a process waited for something to happen for the first time.
 
 use crate::context::Context;
-use crate::events::EVENT_FIRST_WAIT;
+use crate::events::{COMMAND_LINE_BYTES, EVENT_FIRST_WAIT};
 use crate::events::{first_wait_event, record};
 use crate::probes::Probe;
-use crate::records::RecordKind;
+use crate::records::{RecordKind, Text};
 use slowpath_tables::{FirstWait, Nanos};
+use std::mem::offset_of;
 
 /// The declaration.
 pub(crate) static PROBE: Probe = Probe {
@@ -18,7 +19,12 @@ pub(crate) static PROBE: Probe = Probe {
     end_walk: Some("end_first_waits"),
     records: &[RecordKind::of::<first_wait_event>(EVENT_FIRST_WAIT, "first_waits", |bytes, to| {
         to.out.first_waits.extend(decode(bytes, to.context));
-    })],
+    })
+    .with_texts(&[Text::counted(
+        offset_of!(first_wait_event, command_line),
+        COMMAND_LINE_BYTES,
+        offset_of!(first_wait_event, command_line_length),
+    )])],
     ..Probe::USUAL
 };
 

@@ -2,18 +2,19 @@
 //! where its intervals begin and end.
 
 use crate::context::Context;
-use crate::events::{EVENT_OFF_CPU, EVENT_THREAD_COUNTERS};
+use crate::events::{EVENT_OFF_CPU, EVENT_THREAD_COUNTERS, THREAD_NAME_BYTES};
 use crate::events::{
     FLAG_COUNTERS_AT_END, OFF_CHILD, OFF_FAULT_IO, OFF_FUTEX, OFF_OTHER_IO, OFF_PIPE_OR_SOCKET, OFF_POLL, OFF_RUNNABLE,
     OFF_STOLEN, OFF_STOPPED, OFF_THROTTLED, OFF_TIMER, off_cpu_event, record, text, thread_counters_event,
 };
 use crate::probes::Probe;
-use crate::records::RecordKind;
+use crate::records::{RecordKind, Text};
 use crate::stack::Stacks;
 use libbpf_rs::Btf;
 use libbpf_rs::btf::types::Struct;
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Nanos, OffCpu, OffCpuReason, ThreadCounters, Unavailable};
+use std::mem::offset_of;
 
 /// The declaration.
 pub(crate) static PROBE: Probe = Probe {
@@ -34,6 +35,7 @@ pub(crate) static PROBE: Probe = Probe {
         RecordKind::of::<thread_counters_event>(EVENT_THREAD_COUNTERS, "thread_counters", |bytes, to| {
             to.out.thread_counters.extend(decode_counters(bytes, to.context));
         })
+        .with_texts(&[Text::ended(offset_of!(thread_counters_event, name), THREAD_NAME_BYTES)])
         .told_once(),
     ],
     tracepoints: &[(&declared::WAIT_EVENTS, &["sched_switch", "sched_waking"])],

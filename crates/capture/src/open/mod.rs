@@ -6,12 +6,13 @@
 //! in several places: through which of them the process works is not known.
 
 use crate::context::Context;
-use crate::events::{EVENT_OPEN, PATH_LOOK, PATH_MAKE_DIRECTORY, open_event, record, text};
+use crate::events::{EVENT_OPEN, FILENAME_BYTES, PATH_LOOK, PATH_MAKE_DIRECTORY, open_event, record, text};
 use crate::file_rows::Place;
 use crate::names::Names;
 use crate::probes::{Probe, SYSTEM_CALLS};
-use crate::records::RecordKind;
+use crate::records::{RecordKind, Text};
 use slowpath_tables::{FileKey, Nanos, Open, RefusedCall};
+use std::mem::offset_of;
 
 /// The declaration.
 pub(crate) static PROBE: Probe = Probe {
@@ -24,7 +25,8 @@ pub(crate) static PROBE: Probe = Probe {
     is_wanted: |options| options.files && !options.processes_only,
     records: &[RecordKind::of::<open_event>(EVENT_OPEN, "opens", |bytes, to| {
         to.out.opens.extend(decode(bytes, to.context, to.place, to.names));
-    })],
+    })
+    .with_texts(&[Text::ended(offset_of!(open_event, path), FILENAME_BYTES)])],
     tracepoints: SYSTEM_CALLS,
     ..Probe::USUAL
 };

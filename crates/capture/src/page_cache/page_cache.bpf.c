@@ -12,6 +12,9 @@ static __always_inline u32 folio_pages(struct folio *folio)
 	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
 	if (!(flags & (1UL << bpf_core_enum_value(enum pageflags, PG_head))))
 		return 1;
+	/* Until 6.5 the order had a byte of its own, and the second word of flags had others. */
+	if (bpf_core_field_exists(folio->_folio_order))
+		return 1U << (folio->_folio_order & 0x1f);
 	if (!bpf_core_field_exists(folio->_flags_1))
 		return 1;
 	/* The order stands in the low byte of the second word of flags (folio_large_order). */

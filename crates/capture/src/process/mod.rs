@@ -1,14 +1,15 @@
 //! Probe `process`: forks, program images and ends.
 
 use crate::context::Context;
-use crate::events::{EVENT_EXEC, EVENT_EXIT, EVENT_FORK};
+use crate::events::{COMMAND_LINE_BYTES, EVENT_EXEC, EVENT_EXIT, EVENT_FORK, FILENAME_BYTES};
 use crate::events::{
     FLAG_LAST_THREAD, FLAG_PRESENT, FLAG_STILL_RUNNING, event_header, exec_event, exit_event, fork_event, record, text,
 };
 use crate::probes::Probe;
-use crate::records::RecordKind;
+use crate::records::{RecordKind, Text};
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Bytes, Exec, Exit, Fork, Nanos, ProcessKey};
+use std::mem::offset_of;
 
 /// The declaration.
 pub(crate) static PROBE: Probe = Probe {
@@ -27,6 +28,14 @@ pub(crate) static PROBE: Probe = Probe {
             .told_once()
             .told_by("on_fork"),
         RecordKind::of::<exec_event>(EVENT_EXEC, "execs", |bytes, to| to.out.execs.extend(exec(bytes, to.context)))
+            .with_texts(&[
+                Text::ended(offset_of!(exec_event, filename), FILENAME_BYTES),
+                Text::counted(
+                    offset_of!(exec_event, command_line),
+                    COMMAND_LINE_BYTES,
+                    offset_of!(exec_event, command_line_length),
+                ),
+            ])
             .told_once()
             .told_by("on_exec"),
         RecordKind::of::<exit_event>(EVENT_EXIT, "exits", |bytes, to| to.out.exits.extend(exit(bytes, to.context)))

@@ -6,6 +6,7 @@ use crate::events::{
     walk_settings,
 };
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
+use nix::unistd::{SysconfVar, sysconf};
 use std::os::fd::{AsFd, AsRawFd};
 use std::thread::JoinHandle;
 
@@ -14,6 +15,10 @@ pub const VDSO: u32 = MODULE_VDSO;
 
 /// Cells of a table at most: 16 million rows, 128 MiB. Chromium has a tenth of it.
 const CELLS: usize = 16 << 20;
+/// Cells of all tables at most, 1 GiB, and the part of the machine's memory that they may take: it is the kernel's, and whoever maps files
+/// decides how many there are.
+const ALL_CELLS: u64 = 128 << 20;
+const PART_OF_MEMORY: u64 = 16;
 
 /// A file that a followed process maps executable, met for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +75,8 @@ pub(crate) struct Tables {
     /// Of how many walks one is copied; 0 for none.
     copy_every: u32,
     loaded: u32,
+    /// Cells that further tables may have.
+    room: u64,
     /// Tables on their way. To put one in is over for the kernel's programs at once, but returns only after a grace period (some
     /// 20 ms), which the next table must not wait for.
     under_way: Vec<JoinHandle<Result<(), CaptureError>>>,
@@ -78,7 +85,7 @@ pub(crate) struct Tables {
 impl Tables {
     /// Tells the programs that stacks are wanted, and of how many walks one is to be copied (0 for none).
     pub(crate) fn enable(tables: MapHandle, settings: MapHandle, copy_every: u32) -> Result<Self, CaptureError> {
-        let enabled = Self { tables, settings, copy_every, loaded: 0, under_way: Vec::new() };
+        let enabled = Self { tables, settings, copy_every, loaded: 0, room: room(), under_way: Vec::new() };
         enabled.tell()?;
         Ok(enabled)
     }
@@ -86,6 +93,7 @@ impl Tables {
     /// Begins to put a table into the kernel. Stacks that end for want of it are walked anew from then on.
     pub(crate) fn load(&mut self, module: u32, parts: &TableParts) -> Result<(), CaptureError> {
         let cells = cells(parts).ok_or_else(|| problem("a table is not what it says"))?;
+        self.room = left(self.room, cells.len())?;
         let tables = MapHandle::try_from(&self.tables).map_err(problem)?;
         let loading = std::thread::Builder::new().name("unwind-table".to_owned());
         self.under_way.push(loading.spawn(move || put(&tables, module, &cells)).map_err(problem)?);
@@ -149,6 +157,19 @@ fn put(tables: &MapHandle, module: u32, cells: &[u64]) -> Result<(), CaptureErro
     tables.update(&module.to_ne_bytes(), &descriptor, MapFlags::ANY).map_err(problem)
 }
 
+/// The room that is left behind a table.
+fn left(room: u64, cells: usize) -> Result<u64, CaptureError> {
+    let left = room.checked_sub(cells as u64);
+    left.ok_or_else(|| problem("the tables of this recording have all memory that they may have"))
+}
+
+/// Cells that all tables may have on this machine.
+fn room() -> u64 {
+    let number = |name| sysconf(name).ok().flatten().and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
+    let memory = number(SysconfVar::_PHYS_PAGES).saturating_mul(number(SysconfVar::PAGE_SIZE));
+    (memory / PART_OF_MEMORY / size_of::<u64>() as u64).min(ALL_CELLS)
+}
+
 pub(super) fn problem(problem: impl std::fmt::Display) -> CaptureError {
     CaptureError::Program { probe: "stacks", problem: problem.to_string() }
 }
@@ -179,6 +200,14 @@ mod tests {
     fn cells_hold_head_pages_and_rows() {
         let parts = TableParts { first_page: 5, pages: &[0, 1, 3], rows: &[10, 20, 30] };
         assert_eq!(cells(&parts).unwrap(), [5 | 2 << 32, 4, 1 << 32, 3, 10, 20, 30]);
+    }
+
+    #[test]
+    fn tables_have_a_part_of_the_memory_and_what_is_more_is_refused() {
+        // A machine with less than 1 GiB has none of the kernel's types.
+        assert!((1 << 23..=ALL_CELLS).contains(&room()), "{}", room());
+        assert_eq!(left(100, 60).unwrap(), 40);
+        assert!(left(40, 60).unwrap_err().to_string().contains("all memory"));
     }
 
     #[test]

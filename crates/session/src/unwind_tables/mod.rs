@@ -40,6 +40,9 @@ const SMALL: u64 = 4 << 20;
 /// How many children that ended are replaced: files that end parsers may be many, and each costs a fork of the recorder.
 const REPLACEMENTS: u32 = 16;
 
+/// Files that wait for their tables at most: each holds a descriptor.
+const MOST_WAITING: usize = 1024;
+
 /// What a table is to be made of: its size in bytes, what it is, and the file.
 struct Wanted {
     size: u64,
@@ -239,6 +242,9 @@ impl TableMaker {
     }
 
     fn wants(&mut self, wanted: Wanted) {
+        if self.waiting.len() >= MOST_WAITING {
+            return self.gap("too many files waited for theirs");
+        }
         let at = self.waiting.partition_point(|other| other.size <= wanted.size);
         self.waiting.insert(at, wanted);
     }
