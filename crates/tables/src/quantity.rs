@@ -100,18 +100,19 @@ pub struct Losses(pub BTreeMap<String, u64>);
 impl Losses {
     /// Counts `lost` events of `kind`.
     pub fn add(&mut self, kind: &str, lost: u64) {
-        *self.0.entry(kind.to_owned()).or_default() += lost;
+        let sum = self.0.entry(kind.to_owned()).or_default();
+        *sum = sum.saturating_add(lost);
     }
     /// Lost events of a kind or table, wherever they were lost: counters are named by it alone where the kernel had no room, or
     /// behind a prefix that says why (`over_memory_limit.`, `writer_behind.`, `not_run.`, `not_written.`,
-    /// `damaged.`).
+    /// `damaged.`). Sums end at 2^64-1: counts can be foreign.
     pub fn of(&self, kind: &str) -> u64 {
         let is_meant = |name: &str| name.rsplit('.').next() == Some(kind);
-        self.0.iter().filter(|(name, _)| is_meant(name)).map(|(_, lost)| lost).sum()
+        self.0.iter().filter(|(name, _)| is_meant(name)).fold(0, |sum, (_, lost)| sum.saturating_add(*lost))
     }
     /// All lost events.
     pub fn total(&self) -> u64 {
-        self.0.values().sum()
+        self.0.values().fold(0, |sum, lost| sum.saturating_add(*lost))
     }
     /// Adds all counts of another list.
     pub fn merge(&mut self, other: &Self) {
@@ -134,5 +135,14 @@ mod tests {
         assert_eq!(-Quantity::exact(4.0, Unit::Bytes), Quantity::exact(-4.0, Unit::Bytes));
         let half = Quantity { low: Some(1.0), ..Quantity::exact(2.0, Unit::Ms) };
         assert_eq!((-half).high, Some(-1.0));
+    }
+
+    #[test]
+    fn losses_that_no_counter_can_hold_are_as_many_as_one_can() {
+        let mut losses = Losses::default();
+        for kind in ["faults", "faults", "writer_behind.faults"] {
+            losses.add(kind, u64::MAX - 1);
+        }
+        assert_eq!([losses.of("faults"), losses.total(), losses.0["faults"]], [u64::MAX; 3]);
     }
 }

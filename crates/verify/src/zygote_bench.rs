@@ -257,7 +257,8 @@ fn differences(first: &Arm<'_>, other: &Arm<'_>, metric: Metric, level: Level) -
 }
 
 fn comparisons(arms: &[Arm<'_>], blocks: usize) -> Result<Vec<ArmComparison>, Failure> {
-    let level = Level::P95.shared_by(arms.len().saturating_sub(1).max(1));
+    // All comparisons hold together with 95 %.
+    let level = Level::P95.shared_by((arms.len().saturating_sub(1) * METRICS.len()).max(1));
     let (mut found, mut raw) = (Vec::new(), Vec::new());
     for metric in METRICS {
         let mut samples = Samples::new(arms.len(), blocks);

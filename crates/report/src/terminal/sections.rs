@@ -59,7 +59,9 @@ pub(crate) fn answer(diagnosis: &Diagnosis, style: &Style) -> String {
         _ => format!("No cold launch of {program} could be measured."),
     };
     if diagnosis.findings.is_empty() {
-        text.push_str(" No hidden cost was found.");
+        // A warm launch of the same screen may have shown one.
+        let which = if cold.is_some() { " in a cold launch" } else { "" };
+        text.push_str(&format!(" No hidden cost was found{which}."));
     }
     text + &tried::sentences(diagnosis, style)
 }

@@ -51,9 +51,9 @@ pub(crate) fn sentences(diagnosis: &Diagnosis, style: &Style) -> String {
     if main.outcome != Outcome::Helps {
         let mut tried = of_role(diagnosis, ArmRole::Fix).chain(of_role(diagnosis, ArmRole::Rival));
         if tried.all(|verdict| verdict.outcome != Outcome::Helps) {
-            return format!(" Nothing that was tried made it measurably faster.{rest}");
+            return format!(" Nothing that was tried made a cold launch measurably faster.{rest}");
         }
-        return format!(" {} did not make it measurably faster.{rest}", main.arm);
+        return format!(" {} did not make a cold launch measurably faster.{rest}", main.arm);
     }
     let name = main.fix.as_ref().unwrap_or(&main.arm);
     let mut text = format!(" {name} makes it");
