@@ -36,7 +36,9 @@ pub use deadline_files::{Opened, ProcessFiles};
 pub use mount_table::{MountPoint, MountTable, NotOpened};
 pub use other_process::{UnreadableLink, shares_files, status_field};
 pub use owner::Owner;
-pub use packet::{MOST_DESCRIPTORS, Packet, Peer, discard_packet, peek_packet, receive_packet, send_packet};
+pub use packet::{
+    MOST_DESCRIPTORS, Packet, Peeked, Peer, discard_packet, peek_packet, receive_packet, send_packet, wipe,
+};
 pub use page_size::page_size;
 pub use removal::{remove_directory, remove_directory_as, remove_empty_directory};
 pub use sandbox::{

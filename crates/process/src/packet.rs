@@ -21,6 +21,27 @@ pub struct Packet {
     pub is_cut: bool,
 }
 
+/// A message that was looked at. Its bytes are wiped when it goes: what this process forks later for others has none of them.
+#[derive(Debug)]
+pub struct Peeked {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// It is longer than was to be taken.
+    pub is_cut: bool,
+}
+
+impl Drop for Peeked {
+    fn drop(&mut self) {
+        wipe(&mut self.bytes);
+    }
+}
+
+/// Overwrites what is not to be found in memory that is freed, also where nobody reads it again (explicit_bzero(3)).
+pub fn wipe(bytes: &mut [u8]) {
+    // SAFETY: bytes of ours, with their true length.
+    unsafe { libc::explicit_bzero(bytes.as_mut_ptr().cast(), bytes.len()) };
+}
+
 /// Room for the descriptors of a message and for what else a sender can add (credentials), aligned as `struct cmsghdr` must be.
 const CONTROL_WORDS: usize = 160;
 
@@ -34,12 +55,13 @@ pub fn receive_packet(socket: impl AsFd, most: usize) -> io::Result<Option<Packe
 }
 
 /// Looks at a message without its descriptors, which stay where they are, as the message does: a process that must not hold what another
-/// user has opened decides by this who receives it. `is_cut` is about the bytes only.
+/// user has opened decides by this who receives it.
 ///
 /// # Errors
 /// As [`receive_packet`].
-pub fn peek_packet(socket: impl AsFd, most: usize) -> io::Result<Option<Packet>> {
-    received_packet(socket.as_fd(), most, &mut [], libc::MSG_PEEK)
+pub fn peek_packet(socket: impl AsFd, most: usize) -> io::Result<Option<Peeked>> {
+    let packet = received_packet(socket.as_fd(), most, &mut [], libc::MSG_PEEK)?;
+    Ok(packet.map(|Packet { bytes, is_cut, .. }| Peeked { bytes, is_cut }))
 }
 
 /// Takes a message away; its descriptors are gone with it, without a close that could be held up.
@@ -222,6 +244,7 @@ mod tests {
     use nix::unistd::{getegid, geteuid, getgroups, getpid, pipe};
     use std::fs::File;
     use std::io::{Read, Write};
+    use std::os::unix::fs::FileExt;
 
     fn pair() -> (OwnedFd, OwnedFd) {
         socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC).unwrap()
@@ -268,7 +291,7 @@ mod tests {
         }
         drop(writer);
         let peeked = peek_packet(&one, 9).unwrap().unwrap();
-        assert_eq!((&peeked.bytes[..], peeked.descriptors.len(), peeked.is_cut), (&b"first"[..], 0, false));
+        assert_eq!((&peeked.bytes[..], peeked.is_cut), (&b"first"[..], false));
         assert_eq!(peek_packet(&one, 9).unwrap().unwrap().bytes, b"first", "it stays");
         discard_packet(&one).unwrap();
         let packet = receive_packet(&one, 9).unwrap().unwrap();
@@ -278,6 +301,21 @@ mod tests {
         File::from(reader).read_to_string(&mut said).unwrap();
         assert_eq!(said, "", "nobody holds a copy");
         assert_eq!(peek_packet(&one, 9).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn of_a_message_that_was_looked_at_nothing_stays_in_memory() {
+        let (one, other) = pair();
+        send_packet(&other, &[b'~'; 4000], &[]).unwrap();
+        let peeked = peek_packet(&one, 5000).unwrap().unwrap();
+        let (at, length) = (peeked.bytes.as_ptr() as u64, peeked.bytes.len());
+        // By the kernel, because it is freed; into memory that was there before, because the next may be the same.
+        let memory = File::open("/proc/self/mem").unwrap();
+        let (mut before, mut after) = (vec![0; length], vec![0; length]);
+        memory.read_exact_at(&mut before, at).unwrap();
+        drop(peeked);
+        let _ = memory.read_exact_at(&mut after, at);
+        assert!(before.iter().all(|byte| *byte == b'~') && !after.contains(&b'~'));
     }
 
     #[test]

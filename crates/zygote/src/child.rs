@@ -3,7 +3,7 @@
 //! Each step of [`prepare`] does what its name says and reads back from the kernel that it is so; where one fails, nothing of the child's
 //! work is done and the zygote learns the step. Leaves to the server who may have which child.
 
-use crate::message::{AskedIdentity, SpawnRequest, Step, Word, decoded};
+use crate::message::{AskedIdentity, FromClient, MOST_BYTES, SpawnRequest, Step, Word, decoded, request};
 use crate::namespaces::{self, ChildrenInNewPidNamespace, Namespace};
 use crate::single_thread;
 use nix::errno::Errno;
@@ -12,8 +12,7 @@ use nix::sys::prctl;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::stat::Mode;
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, getsid, setsid};
-use serde::{Deserialize, Serialize};
-use slowpath_process::{Credentials, CredentialsError, close_all_but, drop_to, receive_packet};
+use slowpath_process::{Credentials, CredentialsError, Packet, close_all_but, drop_to, receive_packet};
 use slowpath_seccomp::Program;
 use slowpath_seccomp::install::{Speculation, forbid_new_privileges, install};
 use std::ffi::{CString, OsStr};
@@ -53,22 +52,15 @@ pub struct Child {
     pub seed: [u8; 32],
 }
 
-/// A child as the server orders it.
+/// A child as the server orders it. A spare gets the credentials as an [`AskedIdentity`]; the report and the connection come along.
 #[derive(Debug)]
 pub(crate) struct Order {
-    pub(crate) spawn: SpawnRequest,
     pub(crate) credentials: Credentials,
-    /// The client's, whose next message is this order with what belongs to [`SpawnRequest::descriptors`]. The zygote has only looked at it.
+    /// The client's, whose next message is the request with its descriptors. The zygote has only looked at it, and keeps nothing of its
+    /// words: the child takes them from here.
     pub(crate) connection: OwnedFd,
     /// Where it reports how far it came.
     pub(crate) report: OwnedFd,
-}
-
-/// An order for a spare; the report and the connection come along.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct WrittenOrder {
-    pub(crate) spawn: SpawnRequest,
-    pub(crate) identity: AskedIdentity,
 }
 
 /// What a child is forked with.
@@ -134,14 +126,13 @@ pub(crate) fn wait_for_order(channel: OwnedFd, origin: Origin, program: &mut dyn
         end_with(origin).ok()?;
         close_all_but(&[channel.as_raw_fd()]).ok()?;
         loop {
-            match receive_packet(&channel, crate::message::MOST_BYTES + 4096) {
+            match receive_packet(&channel, MOST_BYTES) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait_readable(channel.as_fd()).ok()?,
                 Err(_) | Ok(None) => return None,
                 Ok(Some(packet)) => {
-                    let WrittenOrder { spawn, identity } = decoded(&packet.bytes).ok()?;
+                    let AskedIdentity { uid, gid, groups } = decoded(&packet.bytes).ok()?;
                     let [report, connection] = <[OwnedFd; 2]>::try_from(packet.descriptors).ok()?;
-                    let AskedIdentity { uid, gid, groups } = identity;
-                    return Some(Order { spawn, credentials: Credentials { uid, gid, groups }, connection, report });
+                    return Some(Order { credentials: Credentials { uid, gid, groups }, connection, report });
                 }
             }
         }
@@ -181,19 +172,22 @@ fn at<E: Into<io::Error>>(step: Step) -> impl FnOnce(E) -> Failed {
 /// # Errors
 /// The exit code, after the report.
 fn prepare(order: Order, origin: Origin) -> Result<Option<Child>, i32> {
-    let Order { spawn, credentials, connection, mut report } = order;
-    let filter = spawn.filter.as_ref();
-    let program = filter.map(|filter| Program::from_bytes(&filter.program.0)).transpose().ok().flatten();
-    let done = identify(&spawn, &credentials, connection, &mut report, origin);
+    let Order { credentials, connection, mut report } = order;
+    let done = asked(connection).map_err(at(Step::Descriptors)).and_then(|(spawn, descriptors)| {
+        let seed = identify(&spawn, &credentials, descriptors, &mut report, origin)?;
+        Ok((spawn, seed))
+    });
     let mut channel = File::from(report);
-    let seed = match done {
-        Ok(seed) => seed,
+    let (spawn, seed) = match done {
+        Ok(done) => done,
         Err((step, errno)) => {
             let [a, b, c, d] = errno.to_le_bytes();
             let _ = channel.write_all(&[step as u8 + 1, a, b, c, d]);
             return Err(1);
         }
     };
+    let filter = spawn.filter.as_ref();
+    let program = filter.map(|filter| Program::from_bytes(&filter.program.0)).transpose().ok().flatten();
     let _ = channel.write_all(&[0]);
     // The filter may forbid to close it; whether there is a filter, the zygote sees from outside.
     drop(channel);
@@ -223,7 +217,7 @@ fn draw() -> io::Result<[u8; 32]> {
 fn identify(
     spawn: &SpawnRequest,
     credentials: &Credentials,
-    connection: OwnedFd,
+    descriptors: Vec<OwnedFd>,
     report: &mut OwnedFd,
     origin: Origin,
 ) -> Result<[u8; 32], Failed> {
@@ -233,7 +227,6 @@ fn identify(
         return Err((Step::Session, 0));
     }
     namespaces::enter(&spawn.namespaces).map_err(at(Step::Namespaces))?;
-    let descriptors = taken(connection, spawn.descriptors.len()).map_err(at(Step::Descriptors))?;
     place(&spawn.descriptors, descriptors, report).map_err(at(Step::Descriptors))?;
     let mut credentials = credentials.clone();
     if spawn.namespaces.contains(&Namespace::User) {
@@ -267,14 +260,17 @@ fn end_with(origin: Origin) -> io::Result<()> {
     if getppid() == parent { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
-/// Receives as many descriptors as were announced.
-fn taken(connection: OwnedFd, count: usize) -> io::Result<Vec<OwnedFd>> {
+/// Receives what the client asked for, with as many descriptors as it announced.
+fn asked(connection: OwnedFd) -> io::Result<(SpawnRequest, Vec<OwnedFd>)> {
     let errno = |number: i32| Err(io::Error::from_raw_os_error(number));
-    match receive_packet(&connection, crate::message::MOST_BYTES)? {
+    match receive_packet(&connection, MOST_BYTES)? {
         // There is no number free for one.
         Some(packet) if packet.is_cut => errno(libc::EMFILE),
-        Some(packet) if packet.descriptors.len() == count => Ok(packet.descriptors),
-        Some(_) => errno(libc::EBADMSG),
+        Some(Packet { bytes, descriptors, .. }) => match request(&bytes) {
+            // The same that the zygote decided by: nobody else takes messages from there.
+            Ok(FromClient::Spawn(spawn)) if spawn.descriptors.len() == descriptors.len() => Ok((*spawn, descriptors)),
+            _ => errno(libc::EBADMSG),
+        },
         None => errno(libc::ENOTCONN),
     }
 }

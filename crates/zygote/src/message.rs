@@ -1,14 +1,15 @@
 //! What clients and a zygote say to each other: MessagePack, one message in a packet of a `SOCK_SEQPACKET` socket.
 //!
-//! Reading is total on any bytes, takes no more memory than the message has, and gives only what is within the limits below. Pure: who may
-//! ask for what is left to the policy.
+//! Reading is total on any bytes, takes no more memory than the message has, and gives only what is within the limits below. It leaves no
+//! word of a request in memory that is freed: what a zygote forks later for others would have it. Pure: who may ask for what is left to the
+//! policy.
 
 use crate::namespaces::Namespace;
-use rmp_serde::decode::{Deserializer, ReadReader};
+use rmp_serde::decode::{Deserializer, Error};
 use schemars::JsonSchema;
 use serde::de::{DeserializeOwned, Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use slowpath_process::NO_ID;
+use slowpath_process::{NO_ID, wipe};
 use slowpath_seccomp::Program;
 use std::fmt;
 
@@ -27,9 +28,15 @@ pub const HIGHEST_DESCRIPTOR: u32 = 255;
 /// Supplementary groups of a child at most.
 pub const MOST_GROUPS: usize = 256;
 
-/// Bytes that are a string of C: an argument, or a variable with its value. No text need be in them.
+/// Bytes that are a string of C: an argument, or a variable with its value. No text need be in them. They are wiped when it goes.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Word(pub Vec<u8>);
+
+impl Drop for Word {
+    fn drop(&mut self) {
+        wipe(&mut self.0);
+    }
+}
 
 impl fmt::Debug for Word {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,6 +66,10 @@ impl<'de> Deserialize<'de> for Word {
             }
             fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Word, E> {
                 Ok(Word(bytes.to_owned()))
+            }
+            // The error that serde has for these quotes the text.
+            fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Word, E> {
+                Err(E::custom("text where bytes belong"))
             }
             fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Word, A::Error> {
                 Err(A::Error::custom("a list where bytes belong"))
@@ -302,17 +313,18 @@ pub fn encoded(message: &impl Serialize) -> Result<Vec<u8>, Refusal> {
 ///
 /// # Errors
 /// They are none, or more than one.
-pub fn decoded<M: DeserializeOwned>(mut bytes: &[u8]) -> Result<M, Refusal> {
+pub fn decoded<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, Refusal> {
     if bytes.len() > MOST_BYTES {
         return Err(Refusal::malformed(format!("a message of more than {MOST_BYTES} bytes")));
     }
-    let mut deserializer: Deserializer<ReadReader<&mut &[u8]>> = Deserializer::new(&mut bytes);
+    // One for other readers than a slice copies what it reads into a buffer of its own.
+    let mut deserializer = Deserializer::from_read_ref(bytes);
     let message = M::deserialize(&mut deserializer)
         .map_err(|error| Refusal::malformed(format!("the message cannot be read: {error}")))?;
-    drop(deserializer);
-    match bytes.len() {
-        0 => Ok(message),
-        left => Err(Refusal::malformed(format!("{left} bytes are left after the message"))),
+    // Nothing can be read only where nothing is left.
+    match <()>::deserialize(&mut deserializer) {
+        Err(Error::InvalidMarkerRead(_)) => Ok(message),
+        _ => Err(Refusal::malformed("bytes are left after the message")),
     }
 }
 
@@ -323,7 +335,7 @@ pub fn decoded<M: DeserializeOwned>(mut bytes: &[u8]) -> Result<M, Refusal> {
 pub fn request(bytes: &[u8]) -> Result<FromClient, Refusal> {
     let message = decoded(bytes)?;
     if let FromClient::Spawn(spawn) = &message {
-        spawn.check()?;
+        spawn.checked(|word| format!("a word of {} bytes", word.0.len()))?;
     }
     Ok(message)
 }
@@ -334,16 +346,21 @@ impl SpawnRequest {
     /// # Errors
     /// What is wrong with it.
     pub fn check(&self) -> Result<(), Refusal> {
+        self.checked(|word| format!("{word:?}"))
+    }
+
+    /// The same, with what a refusal may show of a word.
+    fn checked(&self, shown: impl Fn(&Word) -> String) -> Result<(), Refusal> {
         let words = self.arguments.len().max(self.environment.len());
         if words > MOST_WORDS {
             return Err(Refusal::malformed(format!("{words} words, and {MOST_WORDS} are taken")));
         }
         if let Some(word) = self.arguments.iter().chain(&self.environment).find(|word| word.0.contains(&0)) {
-            return Err(Refusal::malformed(format!("a null byte in {word:?}")));
+            return Err(Refusal::malformed(format!("a null byte in {}", shown(word))));
         }
         let is_variable = |word: &Word| word.0.iter().position(|byte| *byte == b'=').is_some_and(|at| at > 0);
         if let Some(word) = self.environment.iter().find(|word| !is_variable(word)) {
-            return Err(Refusal::malformed(format!("{word:?} is no NAME=VALUE")));
+            return Err(Refusal::malformed(format!("{} is no NAME=VALUE", shown(word))));
         }
         if let Some(asked) = &self.identity {
             if asked.groups.len() > MOST_GROUPS {
@@ -411,11 +428,17 @@ mod tests {
         let wrong = |change: fn(&mut SpawnRequest), words: &str| {
             let mut request = spawn();
             change(&mut request);
+            let own = request.check().unwrap_err();
             let refusal = through(request).unwrap_err();
-            assert!(refusal.why.contains(words) && refusal.kind == RefusalKind::Malformed, "{words}: {refusal:?}");
+            for refusal in [&own, &refusal] {
+                assert!(refusal.why.contains(words) && refusal.kind == RefusalKind::Malformed, "{words}: {refusal:?}");
+            }
+            [own.why, refusal.why]
         };
         wrong(|one| one.arguments = vec![Word::default(); MOST_WORDS + 1], "1025 words");
-        wrong(|one| one.arguments.push(b"a\0b".into()), "a null byte in \"a\\x00b\"");
+        // Who asks is shown the word, and nobody else has a copy of it.
+        let [own, refusal] = wrong(|one| one.arguments.push(b"a\0b".into()), "a null byte in ");
+        assert!(own.ends_with("a null byte in \"a\\x00b\"") && refusal.ends_with("a null byte in a word of 3 bytes"));
         wrong(|one| one.environment.push("NAME".into()), "no NAME=VALUE");
         wrong(|one| one.environment.push("=x".into()), "no NAME=VALUE");
         wrong(|one| one.identity.as_mut().unwrap().uid = NO_ID, "unchanged");
@@ -436,7 +459,7 @@ mod tests {
         let mut bytes = encoded(&FromClient::Hold).unwrap();
         assert_eq!(request(&bytes), Ok(FromClient::Hold));
         bytes.push(0);
-        assert!(request(&bytes).unwrap_err().why.contains("1 bytes are left"));
+        assert!(request(&bytes).unwrap_err().why.contains("bytes are left after the message"));
         assert!(request(&[]).is_err());
         // An array that claims 2^32-1 words, and bytes of which there is nothing.
         for hostile in [

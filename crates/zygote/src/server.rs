@@ -334,7 +334,7 @@ impl<'a> Server<'a> {
             FromClient::Spawn(_) if connection.child.is_some() => {
                 self.refuse(index, Refusal::malformed("this connection already has its one child"));
             }
-            FromClient::Spawn(spawn) => return self.spawn(index, *spawn),
+            FromClient::Spawn(spawn) => return self.spawn(index, &spawn),
         }
         Ok(())
     }

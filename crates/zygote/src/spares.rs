@@ -3,7 +3,7 @@
 //! A spare has no work, no identity and no descriptors of anybody; it ends with the zygote. What it saves is the fork, which copies the page
 //! tables of what is preloaded, and the CPU time of a moment when nobody waits.
 
-use crate::child::{ForkError, Order, WrittenOrder, forked, wait_for_order};
+use crate::child::{ForkError, Order, forked, wait_for_order};
 use crate::connection::{Process, Progress, Running};
 use crate::message::{AskedIdentity, Refusal, RefusalKind, SpawnRequest, Step, ToClient, encoded};
 use crate::namespaces::Namespace;
@@ -11,7 +11,7 @@ use crate::server::{ServeError, Server};
 use nix::fcntl::OFlag;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::pipe2;
-use slowpath_process::send_packet;
+use slowpath_process::{Credentials, send_packet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -139,16 +139,16 @@ impl Server<'_> {
     }
 
     /// Makes the child of a connection, if the policy has it: of a spare where one waits.
-    pub(crate) fn spawn(&mut self, index: usize, spawn: SpawnRequest) -> Result<(), ServeError> {
+    pub(crate) fn spawn(&mut self, index: usize, spawn: &SpawnRequest) -> Result<(), ServeError> {
         self.demand.arrived(Instant::now());
-        let order = match self.order(index, spawn) {
-            Ok(order) => order,
+        let (order, pipe) = match self.order(index, spawn) {
+            Ok(made) => made,
             Err(refusal) => {
                 self.refuse(index, refusal);
                 return Ok(());
             }
         };
-        let is_filtered = order.0.spawn.filter.is_some();
+        let is_filtered = spawn.filter.is_some();
         let began = Instant::now();
         let running = |process, from_spare, pipe| Running {
             process,
@@ -157,8 +157,7 @@ impl Server<'_> {
             from_spare,
             is_filtered,
         };
-        let (order, pipe) = order;
-        let in_pid_namespace = order.spawn.namespaces.contains(&Namespace::Pid);
+        let in_pid_namespace = spawn.namespaces.contains(&Namespace::Pid);
         if !in_pid_namespace && let Some(process) = self.given_to_spare(&order) {
             self.connections[index].child = Some(running(process, true, pipe));
             return Ok(());
@@ -185,10 +184,10 @@ impl Server<'_> {
     }
 
     /// What a child is to be, and the pipe of its report.
-    fn order(&self, index: usize, spawn: SpawnRequest) -> Result<(Order, OwnedFd), Refusal> {
+    fn order(&self, index: usize, spawn: &SpawnRequest) -> Result<(Order, OwnedFd), Refusal> {
         let peer = &self.connections[index].peer;
         let credentials = self.policy.credentials(peer, &self.own, spawn.identity.as_ref())?;
-        self.policy.namespaces(&self.own, &spawn)?;
+        self.policy.namespaces(&self.own, spawn)?;
         let (alive, most) = (self.alive(), self.policy.children as usize);
         if alive >= most {
             let text = format!("{alive} children are alive, the most that the policy has (`children`)");
@@ -201,15 +200,13 @@ impl Server<'_> {
         let connection = socket
             .and_then(|socket| socket.ok_or_else(|| io::ErrorKind::NotConnected.into()))
             .map_err(|error| busy("the connection cannot be handed on", error))?;
-        Ok((Order { spawn, credentials, connection, report }, pipe))
+        Ok((Order { credentials, connection, report }, pipe))
     }
 
     /// Gives an order to a spare that takes it.
     fn given_to_spare(&mut self, order: &Order) -> Option<Process> {
-        let credentials = &order.credentials;
-        let (uid, gid, groups) = (credentials.uid, credentials.gid, credentials.groups.clone());
-        let written = WrittenOrder { spawn: order.spawn.clone(), identity: AskedIdentity { uid, gid, groups } };
-        let bytes = encoded(&written).ok()?;
+        let Credentials { uid, gid, groups } = order.credentials.clone();
+        let bytes = encoded(&AskedIdentity { uid, gid, groups }).ok()?;
         let given = [order.report.as_fd(), order.connection.as_fd()];
         while let Some(spare) = self.spares.waiting.pop() {
             match send_packet(&spare.channel, &bytes, &given) {

@@ -6,5 +6,6 @@ mod hostile;
 mod isolation;
 mod lifetime;
 mod load;
+mod secrets;
 mod served;
 mod shortage;
