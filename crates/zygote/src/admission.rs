@@ -9,12 +9,15 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+/// Connections that one turn accepts: everybody can make some, and those that are let in wait meanwhile.
+const MOST_A_TURN: usize = 64;
+
 /// How long nothing is accepted when no descriptor is free even for a refusal.
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl Server<'_> {
     pub(crate) fn accept(&mut self) {
-        loop {
+        for _ in 0..MOST_A_TURN {
             let socket = match accepted(&self.listener) {
                 Ok(socket) => socket,
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {

@@ -161,7 +161,9 @@ impl<'a> Server<'a> {
     fn turns(&mut self) -> Result<End, ServeError> {
         loop {
             self.refill()?;
-            for (about, flags) in self.wait()? {
+            // Who says something later is heard in the next turn: until then nobody is silent, however long a fork takes in this one.
+            let looked = Instant::now();
+            for (about, flags) in self.wait(looked)? {
                 match about {
                     About::Signals => {
                         if let Some(end) = self.signalled() {
@@ -180,7 +182,7 @@ impl<'a> Server<'a> {
             if !self.connections.is_empty() {
                 self.last_used = now;
             }
-            self.send_away_the_silent(now);
+            self.send_away_the_silent(looked);
             if let Some(end) = self.is_over(now) {
                 return Ok(end);
             }
@@ -200,8 +202,7 @@ impl<'a> Server<'a> {
     }
 
     /// Waits for events, and says what they are about.
-    fn wait(&self) -> Result<Vec<(About, PollFlags)>, ServeError> {
-        let now = Instant::now();
+    fn wait(&self, now: Instant) -> Result<Vec<(About, PollFlags)>, ServeError> {
         let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
         let mut abouts = vec![About::Signals];
         let mut watch = |fd, flags, about| {
@@ -405,9 +406,10 @@ impl<'a> Server<'a> {
         connection.leave();
     }
 
-    fn send_away_the_silent(&mut self, now: Instant) {
+    /// Refuses those who had nothing to say until the last look.
+    fn send_away_the_silent(&mut self, looked: Instant) {
         for index in 0..self.connections.len() {
-            if self.connections[index].until.is_some_and(|until| until <= now) {
+            if self.connections[index].until.is_some_and(|until| until <= looked) {
                 let why = format!("no request came within {} s", PATIENCE.as_secs());
                 self.refuse(index, Refusal::malformed(why));
             }

@@ -1,4 +1,5 @@
-//! A zygote and a client for tests: `zygote-probe serve SOCKET` and `zygote-probe ask SOCKET UID GID WORD...` (`-` for no identity).
+//! A zygote and clients for tests: `zygote-probe serve SOCKET`, whose forks take `ZYGOTE_PROBE_FORK_MS` longer; `zygote-probe ask SOCKET UID
+//! GID WORD...` (`-` for no identity); `zygote-probe connect SOCKET`, which connects again and again and asks for nothing.
 
 use slowpath_zygote::listener::Bound;
 use slowpath_zygote::{AskedIdentity, Child, Client, Policy, Preloaded, SpawnRequest, readiness, serve};
@@ -9,10 +10,16 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
-struct Jobs;
+/// The work of children, and what a fork takes longer.
+struct Jobs(Duration);
 
 impl Preloaded for Jobs {
+    fn before_fork(&mut self) {
+        std::thread::sleep(self.0);
+    }
+
     fn run(&mut self, child: &Child) -> i32 {
         let words: Vec<String> =
             child.arguments.iter().map(|word| String::from_utf8_lossy(&word.0).into_owned()).collect();
@@ -63,6 +70,9 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["serve", socket] => served(socket),
+        ["connect", socket] => loop {
+            let _ = Client::connect_to_anybody(Path::new(socket));
+        },
         ["ask", socket, uid, gid, ref words @ ..] => asked(socket, uid, gid, words),
         _ => Err("usage".into()),
     };
@@ -79,7 +89,9 @@ fn main() -> ExitCode {
 fn served(socket: &str) -> Result<u8, Box<dyn std::error::Error>> {
     let policy = Policy::parse(&std::env::var(readiness::POLICY).unwrap_or_default())?;
     let bound = Bound::at(Path::new(socket))?;
-    let (end, status) = serve(bound.socket().try_clone()?, &policy, &mut Jobs)?;
+    let fork = std::env::var("ZYGOTE_PROBE_FORK_MS").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let mut jobs = Jobs(Duration::from_millis(fork));
+    let (end, status) = serve(bound.socket().try_clone()?, &policy, &mut jobs)?;
     println!("{end:?} {} {} {}", status.started, status.failed, status.refused);
     Ok(0)
 }

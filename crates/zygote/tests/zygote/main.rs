@@ -9,3 +9,4 @@ mod load;
 mod secrets;
 mod served;
 mod shortage;
+mod strangers;
