@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Why there is no child.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// Nobody listens.
+    /// Nobody listens, or nobody accepts connections (`TimedOut`).
     #[error("no zygote answers at {}", socket.display())]
     NoZygote {
         /// Where.

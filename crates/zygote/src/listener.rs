@@ -1,9 +1,12 @@
 //! The socket that clients connect to: made, inherited from whoever started the process, and removed.
 
 use crate::preload::c_path;
+use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, connect, getsockopt, listen, socket, sockopt,
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, connect, getsockopt, listen, setsockopt,
+    socket, sockopt,
 };
+use nix::sys::time::TimeVal;
 use slowpath_process::trusted_directory;
 use std::env;
 use std::fs;
@@ -11,6 +14,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The first descriptor that is handed over (sd_listen_fds(3), `SD_LISTEN_FDS_START`).
 pub const FIRST_INHERITED: RawFd = 3;
@@ -18,11 +22,14 @@ pub const FIRST_INHERITED: RawFd = 3;
 /// Connections that wait until they are accepted (`net.core.somaxconn` bounds it).
 const BACKLOG: i32 = 1024;
 
+/// How long a connection may wait for a place among these: whoever listens at a path can be anybody, and need not accept any.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Why there is no socket.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// Another zygote listens there.
-    #[error("another zygote listens at {}", .0.display())]
+    /// Somebody else listens there.
+    #[error("another process listens at {}: end it, or choose another path", .0.display())]
     InUse(PathBuf),
     /// What is there is no socket.
     #[error("{} is not a socket, and is left as it is", .0.display())]
@@ -133,19 +140,34 @@ fn remove_stale(path: &Path) -> Result<(), ListenError> {
     }
     match connected(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path).map_err(refused),
-        Err(error) => Err(refused(error)),
-        Ok(_) => Err(ListenError::InUse(path.to_owned())),
+        Err(error) if error.kind() != io::ErrorKind::TimedOut => Err(refused(error)),
+        _ => Err(ListenError::InUse(path.to_owned())),
     }
 }
 
 /// A connection to the zygote that listens at a path.
 ///
 /// # Errors
-/// What connect(2) says.
+/// `TimedOut` where somebody listens and accepts nobody; what connect(2) says otherwise.
 pub(crate) fn connected(path: &Path) -> io::Result<OwnedFd> {
     let made = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None)?;
-    connect(made.as_raw_fd(), &UnixAddr::new(path)?)?;
-    Ok(made)
+    let address = UnixAddr::new(path)?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        // Bounds connect(2) too (unix_stream_connect() in net/unix/af_unix.c); 0 would be no bound. Not a nonblocking socket: those that
+        // wait in the kernel take turns, and one that looks now and then finds the place taken.
+        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        setsockopt(&made, sockopt::SendTimeout, &TimeVal::new(left.as_secs() as i64, left.subsec_micros().into()))?;
+        match connect(made.as_raw_fd(), &address) {
+            Ok(()) => return Ok(made),
+            Err(Errno::EINTR) => {}
+            Err(Errno::EAGAIN) => {
+                let why = format!("whoever listens there accepted no connection within {} s", PATIENCE.as_secs());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+    }
 }
 
 /// Accepts a connection.
@@ -222,6 +244,35 @@ mod tests {
         drop(bound);
         assert!(path.exists());
         drop(other);
+    }
+
+    /// What a thread comes to, if it does while a test has patience.
+    fn soon<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || sender.send(work()));
+        receiver.recv_timeout(PATIENCE * 6).expect("it does not wait for ever")
+    }
+
+    #[test]
+    fn who_listens_and_accepts_nobody_holds_no_client_and_no_zygote_for_ever() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("s");
+        let full = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None).unwrap();
+        bind(full.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
+        // One connection waits, and there is room for no other.
+        listen(&full, Backlog::new(0).unwrap()).unwrap();
+        let _waits = connected(&path).unwrap();
+        let (asked, served) = (path.clone(), path.clone());
+        let error = soon(move || connected(&asked).unwrap_err());
+        assert!(error.kind() == io::ErrorKind::TimedOut && error.to_string().contains("within 5 s"), "{error}");
+        let error = soon(move || Bound::at(&served).unwrap_err());
+        assert!(matches!(error, ListenError::InUse(_)), "{error}");
+        // A place that becomes free in time is taken.
+        let waiting = std::thread::spawn(move || connected(&path));
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!waiting.is_finished());
+        accepted(&full).unwrap();
+        soon(|| waiting.join().unwrap().unwrap());
     }
 
     #[test]

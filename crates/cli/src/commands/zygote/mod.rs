@@ -39,6 +39,10 @@ fn spawn_failure(error: &SpawnError) -> Failure {
         SpawnError::Refused(refusal) if refusal.kind == RefusalKind::NotAllowed => {
             (Kind::Machine, Some("the policy of the zygote says who may ask for what: docs/zygote.md"))
         }
+        SpawnError::NoZygote { source, .. } if source.kind() == std::io::ErrorKind::TimedOut => (
+            Kind::Machine,
+            Some("`ss -xlp` shows root who listens there; a zygote that is busy takes connections later"),
+        ),
         SpawnError::NoZygote { .. } => {
             (Kind::Machine, Some("`slowpath zygote serve --socket PATH --preload WHAT` starts one"))
         }
