@@ -13,7 +13,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use slowpath_process::loopback::{secret, user_of};
+use slowpath_process::loopback::{are_users_known, secret, user_of};
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
@@ -42,6 +42,8 @@ struct Served {
     own: SocketAddrV4,
     secret: String,
     user: u32,
+    /// Whether the kernel says whose a connection is; where it does not, the secret has to do.
+    users_known: bool,
 }
 
 /// Address of the page with this number.
@@ -64,6 +66,8 @@ impl PageServer {
     fn start_for(pages: &[Page], user: u32) -> io::Result<Self> {
         let mut urls = Vec::new();
         let mut listeners = Vec::new();
+        let is_any_served = pages.iter().any(|page| matches!(page.source, Source::Served { .. }));
+        let users_known = is_any_served && are_users_known()?;
         for (number, page) in pages.iter().enumerate() {
             match &page.source {
                 Source::Url(url) => urls.push(url.clone()),
@@ -76,7 +80,8 @@ impl PageServer {
                     // The name of the index is left out: pages then have the address that users see.
                     let path = if file == "index.html" { String::new() } else { escaped(file) };
                     urls.push(format!("http://{host}/{secret}/{path}"));
-                    listeners.push((listener, Served { site: Site::open(directory)?, host, own, secret, user }));
+                    let site = Site::open(directory)?;
+                    listeners.push((listener, Served { site, host, own, secret, user, users_known }));
                 }
             }
         }
@@ -125,10 +130,10 @@ async fn serve(listener: TcpListener, served: Arc<Served>) {
 }
 
 impl Served {
-    /// Whether a connection is one of the user's, or nobody can tell (a kernel without inet_diag): then the secret has to do.
+    /// Whether a connection is one of the user's. One that was closed before it was accepted is nobody's.
     fn is_users(&self, peer: SocketAddr) -> bool {
         match peer {
-            SocketAddr::V4(peer) => user_of(peer, self.own).map_or(true, |user| user == self.user),
+            SocketAddr::V4(peer) => !self.users_known || user_of(peer, self.own).is_ok_and(|user| user == self.user),
             SocketAddr::V6(_) => false,
         }
     }
@@ -310,5 +315,32 @@ mod tests {
         let url = &server.urls()[0];
         let answer = get(url, &format!("{}/", inside(url)));
         assert!(answer.contains("403") && !answer.contains("hello"), "{answer}");
+    }
+
+    /// The answer to a client that is bound to the device, which takes no privilege.
+    fn asked_over_the_device(url: &str) -> String {
+        let script = "import socket as s, sys; c = s.socket(); c.setsockopt(s.SOL_SOCKET, s.SO_BINDTODEVICE, b'lo'); \
+                      c.connect((sys.argv[1], int(sys.argv[2]))); c.sendall(sys.argv[3].encode()); \
+                      print(b''.join(iter(lambda: c.recv(4096), b'')).decode())";
+        let (address, port) = host(url).split_once(':').unwrap();
+        let request = format!("GET {}/ HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", inside(url), host(url));
+        let done =
+            std::process::Command::new("/usr/bin/python3").args(["-c", script, address, port, &request]).output();
+        let done = done.unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    }
+
+    #[test]
+    fn binding_to_the_device_makes_a_stranger_no_visitor_and_keeps_no_visitor_out() {
+        let site = site();
+        // SAFETY: takes nothing and cannot fail.
+        let own = unsafe { libc::geteuid() };
+        let pages = [page("a", site.path().join("a"), "index.html")];
+        for (user, expected) in [(own, "200 OK"), (own + 1, "403")] {
+            let server = PageServer::start_for(&pages, user).unwrap();
+            let answer = asked_over_the_device(&server.urls()[0]);
+            assert!(answer.contains(expected) && answer.contains("hello") == (user == own), "{answer}");
+        }
     }
 }

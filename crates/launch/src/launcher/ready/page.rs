@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::poll::PollFlags;
-use slowpath_process::loopback::{secret, user_of};
+use slowpath_process::loopback::{are_users_known, secret, user_of};
 
 /// Longer requests are none that a browser makes for this page.
 const REQUEST_LIMIT: usize = 64 << 10;
@@ -34,6 +34,8 @@ struct Site {
     own: SocketAddrV4,
     secret: String,
     user: u32,
+    /// Whether the kernel says whose a connection is; where it does not, the secret has to do.
+    users_known: bool,
     page: String,
 }
 
@@ -52,7 +54,8 @@ impl PageServer {
         let own = SocketAddrV4::new(Ipv4Addr::LOCALHOST, listener.local_addr()?.port());
         let secret = secret()?;
         let page = with_script(page.unwrap_or(MINIMAL), &secret);
-        Ok(PageServer { listener, site: Site { own, secret, user, page }, visits: Vec::new() })
+        let site = Site { own, secret, user, users_known: are_users_known()?, page };
+        Ok(PageServer { listener, site, visits: Vec::new() })
     }
 
     pub(super) fn url(&self) -> String {
@@ -84,10 +87,11 @@ impl PageServer {
 }
 
 impl Site {
-    /// Whether a connection is one of the user's, or nobody can tell (a kernel without inet_diag): then the secret has to do.
+    /// Whether a connection is one of the user's. One that was closed before it was accepted is nobody's.
     fn is_users(&self, peer: SocketAddr) -> bool {
+        let may = |user: u32| user == self.user || user == 0;
         match peer {
-            SocketAddr::V4(peer) => user_of(peer, self.own).map_or(true, |user| user == self.user || user == 0),
+            SocketAddr::V4(peer) => !self.users_known || user_of(peer, self.own).is_ok_and(may),
             SocketAddr::V6(_) => false,
         }
     }
@@ -297,6 +301,70 @@ mod tests {
             let (host, path) = (format!("Host: {}\r\n", server.site.own), format!("/{}/ready", server.site.secret));
             assert_eq!(asked(&mut server, &path, &host), (false, String::new()));
         }
+    }
+
+    /// A program of another user's, in Python, which knows where to connect (`c`, `address`) and what to ask for (`request`); and the server
+    /// that has to refuse it.
+    fn stranger(program: &str) -> (PageServer, std::process::Child) {
+        // Root may everything, so another user connects.
+        let is_root = own_uid() == 0;
+        let server = PageServer::bind(None, if is_root { 1 } else { own_uid() + 1 }).unwrap();
+        let begin = "c = s.socket(); host, path = sys.argv[1:]; \
+                     address = (host.split(':')[0], int(host.split(':')[1])); \
+                     request = f'GET {path} HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\n'.encode()";
+        let identity = if is_root { "os.setuid(65534)" } else { "pass" };
+        let python = std::process::Command::new("/usr/bin/python3")
+            .args(["-c", &format!("import os, sys, socket as s\n{identity}\n{begin}\n{program}")])
+            .args([server.site.own.to_string(), format!("/{}/ready", server.site.secret)])
+            .spawn();
+        (server, python.unwrap())
+    }
+
+    #[test]
+    fn a_connection_of_another_user_that_is_bound_to_the_device_makes_nothing_ready() {
+        let bound = "c.setsockopt(s.SOL_SOCKET, s.SO_BINDTODEVICE, b'lo'); c.connect(address); c.sendall(request)\n\
+                     try: sys.exit(len(c.recv(100)))\n\
+                     except ConnectionResetError: pass";
+        let (mut server, mut stranger) = stranger(bound);
+        let status = loop {
+            assert!(!server.look());
+            if let Some(status) = stranger.try_wait().unwrap() {
+                break status;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        };
+        assert!(status.success(), "{status}");
+    }
+
+    #[test]
+    fn a_connection_that_another_user_closed_or_reset_before_it_is_looked_at_makes_nothing_ready() {
+        for end in ["c.close()", "c.setsockopt(s.SOL_SOCKET, s.SO_LINGER, bytes([1, 0, 0, 0, 0, 0, 0, 0])); c.close()"]
+        {
+            let (mut server, mut stranger) = stranger(&format!("c.connect(address); c.sendall(request); {end}"));
+            assert!(stranger.wait().unwrap().success());
+            assert!(!(0..100).any(|_| server.look()), "{end}");
+        }
+    }
+
+    #[test]
+    fn where_the_kernel_does_not_say_whose_a_connection_is_the_secret_has_to_do() {
+        let mut server = PageServer::bind(None, own_uid() + 1).unwrap();
+        server.site.users_known = false;
+        let (host, secret) = (format!("Host: {}\r\n", server.site.own), server.site.secret.clone());
+        assert!(asked(&mut server, &format!("/{secret}/ready"), &host).0);
+        assert!(!asked(&mut server, "/ready", &host).0);
+    }
+
+    #[test]
+    fn who_closes_its_side_after_asking_and_is_the_user_is_served() {
+        let mut server = PageServer::bind(None, own_uid()).unwrap();
+        let mut visitor = TcpStream::connect(server.site.own).unwrap();
+        write!(visitor, "GET /{}/ready HTTP/1.1\r\nHost: {}\r\n\r\n", server.site.secret, server.site.own).unwrap();
+        visitor.shutdown(std::net::Shutdown::Write).unwrap();
+        assert!((0..100).any(|_| server.look()));
+        let mut answer = String::new();
+        visitor.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("204"), "{answer}");
     }
 
     #[test]
