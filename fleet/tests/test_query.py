@@ -156,6 +156,34 @@ def test_views_add_up_to_the_rows(recording: Path) -> None:
     assert ask(recording, "SELECT count(*) FROM forks") == [[0]]
 
 
+def test_memory_that_a_call_adds_is_by_what_it_grew(tmp_path: Path) -> None:
+    # Call, length, length before, whether brk shrank, result.
+    calls = [
+        ("mmap", 4096, None, False, 0),
+        ("mmap", 1 << 40, None, False, -12),
+        ("mremap", 1 << 20, 1 << 18, False, 0),
+        ("mremap", 1 << 18, 1 << 20, False, 0),
+        ("mremap", 8192, 8192, False, 0),
+        ("mremap", 1 << 30, 4096, False, -12),
+        ("brk", 65536, None, False, 0),
+        ("brk", 65536, None, True, 0),
+        # The end of the heap was asked for.
+        ("brk", 0, None, False, 0),
+        ("munmap", 4096, None, False, 0),
+    ]
+    names = ("call", "length", "old_length", "shrinks", "result")
+    rows = [dict(zip(names, call, strict=True)) for call in calls]
+    (tmp_path / "memory_calls").mkdir()
+    columns = {
+        name: pa.array([row.get(name) for row in rows], ARROW[kind]) for name, kind in TABLES["memory_calls"].items()
+    }
+    pq.write_table(pa.table(columns), tmp_path / "memory_calls" / "000000.parquet")
+    segments = [{"table": "memory_calls", "file": "memory_calls/000000.parquet"}]
+    (tmp_path / "manifest.json").write_text(json.dumps({"segments": segments}))
+    added = 4096 + (1 << 20) - (1 << 18) + 65536
+    assert ask(tmp_path, "SELECT calls, bytes FROM allocations_by_function") == [[3, added]]
+
+
 def examples() -> list[str]:
     return re.findall(r"```sql\n(.*?)```", (DOCS / "query.md").read_text(), re.S)
 

@@ -99,12 +99,14 @@ VIEWS: tuple[View, ...] = (
     ),
     View(
         "allocations_by_function",
-        "memory that mmap, mremap and brk added, by the innermost function of the call's stack",
-        "SELECT p.name AS process, m.pid, i.function, count(*) AS calls, sum(m.length) AS bytes,"
-        " sum(m.duration) / 1e6 AS ms FROM memory_calls m LEFT JOIN innermost i ON i.stack = m.stack"
-        " LEFT JOIN processes p ON p.pid = m.pid AND p.start = m.start"
-        " WHERE m.result = 0 AND (m.call = 'mmap' OR m.call = 'mremap' OR (m.call = 'brk' AND NOT m.shrinks))"
-        " GROUP BY ALL",
+        "memory that mmap, mremap and brk added (calls that added none are left out), by the innermost function of the"
+        " call's stack",
+        # As MemoryCall::growth in crates/tables: `length` of mremap is the new size, not what it added.
+        "SELECT p.name AS process, m.pid, i.function, count(*) AS calls, sum(m.added) AS bytes,"
+        " sum(m.duration) / 1e6 AS ms FROM (SELECT *, CASE WHEN call IN ('mmap', 'brk') THEN length"
+        " WHEN call = 'mremap' THEN greatest(length, old_length) - old_length END AS added"
+        " FROM memory_calls WHERE result = 0 AND NOT shrinks) m LEFT JOIN innermost i ON i.stack = m.stack"
+        " LEFT JOIN processes p ON p.pid = m.pid AND p.start = m.start WHERE m.added > 0 GROUP BY ALL",
     ),
     View(
         "denied_opens",
