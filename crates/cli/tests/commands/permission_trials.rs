@@ -7,11 +7,13 @@ use crate::running::*;
 use crate::traces::{assert_nothing_left, processes_with};
 use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::PathBuf;
 use std::process::Command;
 
 const GRANT_READ: &str = "grant_read";
+/// Some user who called sudo.
+const INVOKER: u32 = 12_345;
 
 /// A warm diagnosis as nobody, in nine blocks.
 pub fn diagnose(case: &ArtifactCase, target: &[String]) -> Command {
@@ -231,6 +233,13 @@ fn what_belongs_to_another_user_is_not_given_to_a_target_through_sudo_nor_what_i
         assert_not_tried(&printed, GRANT_READ, words);
     };
     refused(&mut diagnose(&case, &case.table("saves")), "of no family");
+    // Nor what is private to who called sudo, where the target is somebody else.
+    chown(case.path("cache/table.cache"), Some(INVOKER), Some(INVOKER)).unwrap();
+    let of_invoker = |command: &mut Command| {
+        command.env("SUDO_UID", INVOKER.to_string()).env("SUDO_GID", INVOKER.to_string());
+        refused(command, "of no family");
+    };
+    of_invoker(&mut diagnose(&case, &case.table("saves")));
     mode(case.path("cache/table.cache"), 0o644);
     for entry in fs::read_dir(case.path("shop/__pycache__")).unwrap() {
         mode(entry.unwrap().path(), 0o600);
