@@ -1,27 +1,19 @@
-//! The DevTools protocol over its socket on loopback: calls and their answers (<https://chromedevtools.github.io/devtools-protocol/>).
+//! The DevTools protocol over the socket that a browser was started with: calls and their answers as JSON, each with a zero byte behind it
+//! (<https://chromedevtools.github.io/devtools-protocol/>; content/browser/devtools/devtools_pipe_handler.cc of Chromium).
 //!
 //! One call is under way at a time; what the browser sends unasked is ignored.
 
 use crate::visitor::VisitError;
 use serde_json::{Value, json};
-use std::io::ErrorKind;
-use std::net::{Ipv4Addr, TcpStream};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
-use tungstenite::WebSocket;
-use tungstenite::protocol::WebSocketConfig;
 
-/// Where a browser listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Address {
-    /// On loopback.
-    pub port: u16,
-    /// Of the browser's own target.
-    pub path: String,
-}
-
-/// A connection to a browser.
+/// A conversation with a browser.
 pub(crate) struct DevTools {
-    socket: WebSocket<TcpStream>,
+    socket: BufReader<UnixStream>,
+    /// What has come of the message that comes.
+    message: Vec<u8>,
     calls: u64,
 }
 
@@ -37,18 +29,12 @@ pub(crate) enum CallError {
 /// A message that is longer is none of those that are asked for.
 const LONGEST: usize = 16 << 20;
 
+/// How long a browser that has closed the socket is given to end: whoever started it then says how it ended, and ends this process.
+const END: Duration = Duration::from_secs(2);
+
 impl DevTools {
-    pub(crate) fn connect(address: &Address, limit: Duration) -> Result<Self, VisitError> {
-        let failed = |problem: String| VisitError::Conversation { what: "connecting to DevTools", problem };
-        let stream = TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, address.port).into(), limit)
-            .map_err(|error| failed(error.to_string()))?;
-        let timed = stream.set_read_timeout(Some(limit)).and_then(|()| stream.set_write_timeout(Some(limit)));
-        timed.and_then(|()| stream.set_nodelay(true)).map_err(|error| failed(error.to_string()))?;
-        let url = format!("ws://127.0.0.1:{}{}", address.port, address.path);
-        let config = WebSocketConfig::default().max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST));
-        let (socket, _) = tungstenite::client::client_with_config(url, stream, Some(config))
-            .map_err(|error| failed(error.to_string()))?;
-        Ok(Self { socket, calls: 0 })
+    pub(crate) fn new(socket: UnixStream) -> Self {
+        Self { socket: BufReader::new(socket), message: Vec::new(), calls: 0 }
     }
 
     /// Calls a method, of the target that a session is attached to or of the browser, and waits for its answer.
@@ -64,35 +50,61 @@ impl DevTools {
         if let Some(session) = session {
             message["sessionId"] = session.into();
         }
-        let broken = |problem: String| CallError::Broken(VisitError::Conversation { what: method, problem });
-        self.socket.send(message.to_string().into()).map_err(|error| broken(error.to_string()))?;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(CallError::Broken(VisitError::NoAnswer(method)));
-            }
-            // A time-out of zero would mean none.
-            self.socket
-                .get_ref()
-                .set_read_timeout(Some(left.max(Duration::from_millis(1))))
-                .map_err(|error| broken(error.to_string()))?;
-            let text = match self.socket.read() {
-                Ok(message) => message,
-                Err(tungstenite::Error::Io(error))
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
-                {
-                    continue;
+        // JSON has no zero byte.
+        let message = format!("{message}\0");
+        let answered = self.send(message.as_bytes(), deadline).and_then(|()| {
+            loop {
+                let message = self.receive(deadline)?;
+                let told = serde_json::from_slice::<Value>(&message).ok();
+                if let Some(answer) = told.and_then(|told| answer(told, self.calls)) {
+                    return Ok(answer);
                 }
-                Err(error) => return Err(broken(error.to_string())),
-            };
-            let Some(told) = text.to_text().ok().and_then(|text| serde_json::from_str::<Value>(text).ok()) else {
-                continue;
-            };
-            if let Some(answer) = answer(told, self.calls) {
-                return answer.map_err(CallError::Refused);
+            }
+        });
+        match answered {
+            Ok(answer) => answer.map_err(CallError::Refused),
+            // The first is what a read or write says that took too long.
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Err(CallError::Broken(VisitError::NoAnswer(method)))
+            }
+            // It is gone.
+            Err(error) => {
+                std::thread::sleep(END.min(deadline.saturating_duration_since(Instant::now())));
+                let problem = error.to_string();
+                Err(CallError::Broken(VisitError::Conversation { what: method, problem }))
             }
         }
     }
+
+    fn send(&mut self, message: &[u8], deadline: Instant) -> io::Result<()> {
+        self.socket.get_ref().set_write_timeout(Some(left(deadline)?))?;
+        self.socket.get_mut().write_all(message)
+    }
+
+    /// The next message, without its zero byte.
+    fn receive(&mut self, deadline: Instant) -> io::Result<Vec<u8>> {
+        loop {
+            self.socket.get_ref().set_read_timeout(Some(left(deadline)?))?;
+            let room = (LONGEST - self.message.len()) as u64;
+            // What comes before a time-out is kept.
+            match self.socket.by_ref().take(room).read_until(0, &mut self.message) {
+                Ok(_) if self.message.last() == Some(&0) => {
+                    self.message.pop();
+                    return Ok(std::mem::take(&mut self.message));
+                }
+                Ok(_) if self.message.len() == LONGEST => return Err(io::Error::other("a message without end")),
+                Ok(_) => return Err(io::Error::other("the browser closed the conversation")),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Time left for the next read or write, which has no limit without any.
+fn left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left.max(Duration::from_millis(1))) }
 }
 
 /// What a message says to the call with this number; `None` when it is about something else.
@@ -110,7 +122,6 @@ pub(crate) fn answer(mut told: Value, call: u64) -> Option<Result<Value, String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::TcpListener;
 
     #[test]
     fn only_the_answer_to_the_call_is_taken() {
@@ -121,31 +132,57 @@ mod tests {
         assert_eq!(answer(json!([1]), 1), None);
     }
 
-    /// A browser of which every answer is known.
-    fn scripted(answers: Vec<&'static str>) -> (Address, std::thread::JoinHandle<usize>) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
+    /// A browser of which every answer is known, in pieces; and what it was asked.
+    fn scripted(answers: Vec<&'static [u8]>) -> (DevTools, std::thread::JoinHandle<Vec<u8>>) {
+        let (own, browsers) = UnixStream::pair().unwrap();
         let thread = std::thread::spawn(move || {
-            let mut socket = tungstenite::accept(listener.accept().unwrap().0).unwrap();
-            socket.read().unwrap();
-            answers.iter().for_each(|text| socket.send((*text).into()).unwrap());
+            let mut browser = BufReader::new(browsers);
+            let mut asked = Vec::new();
+            browser.read_until(0, &mut asked).unwrap();
+            for answer in answers {
+                browser.get_mut().write_all(answer).unwrap();
+                std::thread::sleep(Duration::from_millis(20));
+            }
             // Until the other side is gone.
-            while socket.read().is_ok() {}
-            answers.len()
+            browser.read_to_end(&mut asked).unwrap();
+            asked
         });
-        (Address { port, path: "/devtools/browser/x".to_owned() }, thread)
+        (DevTools::new(own), thread)
+    }
+
+    fn within(ms: u64) -> Instant {
+        Instant::now() + Duration::from_millis(ms)
     }
 
     #[test]
     fn what_was_not_asked_for_is_passed_over_and_silence_ends() {
-        let (address, browser) = scripted(vec!["nonsense", r#"{"method":"x"}"#, r#"{"id":1,"result":{"ok":true}}"#]);
-        let mut devtools = DevTools::connect(&address, Duration::from_secs(5)).unwrap();
-        let soon = || Instant::now() + Duration::from_millis(200);
-        let told = devtools.call(Some("s"), "A.b", json!({}), Instant::now() + Duration::from_secs(5)).unwrap();
+        // The answer comes in pieces, and with what was sent before it.
+        let pieces: Vec<&[u8]> =
+            vec![b"nonsense\0{\"method\":\"x\"}\0{\"id\":1,", b"\"result\":{\"ok\":", b"true}}\0{\"id\""];
+        let (mut devtools, browser) = scripted(pieces);
+        let told = devtools.call(Some("s"), "A.b", json!({ "text": "\0" }), within(5000)).unwrap();
         assert_eq!(told, json!({"ok": true}));
-        let error = devtools.call(None, "A.c", json!({}), soon()).unwrap_err();
+        let error = devtools.call(None, "A.c", json!({}), within(200)).unwrap_err();
         assert!(matches!(error, CallError::Broken(VisitError::NoAnswer("A.c"))), "{error:?}");
         drop(devtools);
-        assert_eq!(browser.join().unwrap(), 3);
+        let asked = browser.join().unwrap();
+        let asked: Vec<Value> = asked
+            .split_inclusive(|byte| *byte == 0)
+            .map(|one| serde_json::from_slice(&one[..one.len() - 1]).unwrap())
+            .collect();
+        assert_eq!(asked[0], json!({"id": 1, "method": "A.b", "params": {"text": "\0"}, "sessionId": "s"}));
+        assert_eq!(asked[1], json!({"id": 2, "method": "A.c", "params": {}}));
+    }
+
+    #[test]
+    fn a_browser_that_reads_nothing_is_not_waited_for_and_one_that_is_gone_is_told() {
+        let (own, browsers) = UnixStream::pair().unwrap();
+        let mut devtools = DevTools::new(own);
+        let params = json!({ "text": "x".repeat(4 << 20) });
+        let error = devtools.call(None, "A.b", params, within(200)).unwrap_err();
+        assert!(matches!(error, CallError::Broken(VisitError::NoAnswer("A.b"))), "{error:?}");
+        drop(browsers);
+        let error = devtools.call(None, "A.c", json!({}), within(200)).unwrap_err();
+        assert!(matches!(error, CallError::Broken(VisitError::Conversation { what: "A.c", .. })), "{error:?}");
     }
 }

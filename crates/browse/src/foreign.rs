@@ -1,13 +1,12 @@
 //! Entries for the fuzzers to parsers that are private to this crate; nothing else calls them.
 
-use crate::{devtools, pages, visit, visitor};
+use crate::{devtools, pages, visit};
 use serde_json::Value;
 use std::path::Path;
 
-/// A message of a browser to the first call, and what a page says of its visit in it; and the file with the browser's address.
+/// A message of a browser to the first call, and what a page says of its visit in it.
 pub fn browser(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    visitor::address_in(&text);
     visit::visit(&text);
     if let Ok(told) = serde_json::from_str::<Value>(&text)
         && let Some(Ok(answer)) = devtools::answer(told, 1)

@@ -1,21 +1,15 @@
 //! A tab of a running browser of the Chromium family, through DevTools.
 
-use crate::devtools::{Address, CallError, DevTools};
+use crate::devtools::{CallError, DevTools};
 use crate::visit::visit;
 use serde_json::{Value, json};
 use slowpath_tables::Visit;
-use std::fs::OpenOptions;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// Why a page could not be visited.
 #[derive(Debug, thiserror::Error)]
 pub enum VisitError {
-    /// The file in which the browser reports its address does not hold one.
-    #[error("the browser reported no address for DevTools")]
-    NoAddress,
     /// The conversation failed.
     #[error("{what}: {problem}")]
     Conversation {
@@ -59,19 +53,14 @@ const ASK: &str = "new Promise(done => {
 })";
 
 impl Visitor {
-    /// Whether the browser has written where DevTools can be reached: the whole file, which ends with the path.
-    pub fn is_expected_at(active_port: &Path) -> bool {
-        address(active_port).is_some()
-    }
-
-    /// Connects to the browser that wrote the file `DevToolsActivePort` into its profile, and opens a tab.
+    /// Opens a tab of the browser at the other end of a socket, which it was started with (`--remote-debugging-pipe`) and may not have
+    /// looked at yet.
     ///
     /// # Errors
     /// There is no browser there, or it does not answer within `limit`.
-    pub fn connect(active_port: &Path, limit: Duration) -> Result<Self, VisitError> {
-        let address = address(active_port).ok_or(VisitError::NoAddress)?;
+    pub fn open(socket: UnixStream, limit: Duration) -> Result<Self, VisitError> {
         let deadline = Instant::now() + limit;
-        let mut devtools = DevTools::connect(&address, limit)?;
+        let mut devtools = DevTools::new(socket);
         let tab = devtools.call(None, "Target.createTarget", json!({ "url": "about:blank" }), deadline);
         let target = text(&tab.map_err(told("Target.createTarget"))?, "targetId", "Target.createTarget")?;
         // Flat: messages of the tab come with the name of its session, beside those of the browser.
@@ -130,53 +119,4 @@ fn text(answer: &Value, name: &str, what: &'static str) -> Result<String, VisitE
     let problem = || format!("the answer has no {name}");
     let text = answer.get(name).and_then(Value::as_str).map(str::to_owned);
     text.ok_or_else(|| VisitError::Conversation { what, problem: problem() })
-}
-
-/// The longest file that is taken for the browser's: a port and a path with an identifier.
-const LONGEST_FILE: u64 = 512;
-
-/// Address of the browser's socket. The file is the browser's own, a port and a path, one a line; where it stands other
-/// programs of the browser's user can write, so neither a link is followed nor a pipe waited for.
-fn address(active_port: &Path) -> Option<Address> {
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(active_port).ok()?;
-    let mut text = String::new();
-    file.take(LONGEST_FILE).read_to_string(&mut text).ok()?;
-    address_in(&text)
-}
-
-pub(crate) fn address_in(text: &str) -> Option<Address> {
-    let (port, path) = text.split_once('\n')?;
-    let port: u16 = port.trim().parse().ok()?;
-    let path = path.trim();
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_".contains(&byte);
-    let is_address = path.starts_with("/devtools/browser/") && path.bytes().all(is_plain);
-    is_address.then(|| Address { port, path: path.to_owned() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_whole_address_of_a_browser_is_taken() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let told = |text: &str| {
-            std::fs::write(file.path(), text).unwrap();
-            address(file.path())
-        };
-        let good = Address { port: 4321, path: "/devtools/browser/1-a_b".to_owned() };
-        assert_eq!(told("4321\n/devtools/browser/1-a_b"), Some(good));
-        for bad in [
-            "",
-            "4321",
-            "4321\n",
-            "x\n/devtools/browser/1",
-            "70000\n/devtools/browser/1",
-            "1\n@evil/devtools/browser/1",
-        ] {
-            assert_eq!(told(bad), None, "{bad}");
-        }
-        assert!(!Visitor::is_expected_at(Path::new("/nonexistent")));
-    }
 }

@@ -85,7 +85,7 @@ pub const TARGETS: &[Target] = &[
     target("import_perfetto", 16_384, import_perfetto, "a Perfetto trace"),
     target("import_simpleperf", 16_384, import_simpleperf, "`simpleperf report-sample --protobuf`"),
     target("startup_trace", 16_384, startup_trace, "a Perfetto trace of a device, for launches of apps"),
-    target("devtools", 16_384, messages::devtools, "answers of a browser over DevTools, and its port file"),
+    target("devtools", 16_384, messages::devtools, "answers of a browser over DevTools"),
     target(
         "http",
         16_384,

@@ -146,6 +146,9 @@ pub enum SetupStage {
     /// Standard input, output or error.
     #[error("set up standard input and output")]
     Stdio,
+    /// The socket for DevTools.
+    #[error("give the command the socket for DevTools")]
+    Devtools,
     /// A resource limit.
     #[error("set the resource limit {limit}")]
     Limit {

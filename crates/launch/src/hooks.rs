@@ -1,7 +1,7 @@
 //! What a caller can do while a launch runs, and the interface of everything that can launch.
 
 use crate::{BoxError, LaunchError, LaunchOutcome, LaunchSpec};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// Called by a [`Launcher`] on the thread that called [`Launcher::launch`]. Every method has a default that does
 /// nothing, so that an implementation names only what it needs.
@@ -11,6 +11,12 @@ pub trait Hooks {
     /// caller while the clock runs. For launches that are only timed.
     fn follows(&self) -> bool {
         true
+    }
+
+    /// The caller's end of the socket of [`LaunchSpec::devtools`], before the target exists. Dropped, it tells the target that nobody talks
+    /// to it any more.
+    fn on_devtools(&mut self, socket: OwnedFd) {
+        drop(socket);
     }
 
     /// The target exists under `pid` (in the pid namespace of the caller), has its identity, cgroups, mounts,

@@ -1,6 +1,7 @@
 //! The caller's side of a launch: starts the launcher, keeps the conversation with it, calls the hooks.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -195,8 +196,8 @@ impl Heard {
                         let context = format!("process {} of user {} wrote to it", sender.pid, sender.uid);
                         return Err(LaunchError::Channel { context, source });
                     }
-                    Ok(Some(Received { message, sender, .. })) => {
-                        self.take(message, sender.pid, channel, hooks);
+                    Ok(Some(Received { message, sender, file })) => {
+                        self.take(message, (sender.pid, file), channel, hooks);
                         // Nothing comes after it.
                         if stays && self.has_ended_cleanly() {
                             return Ok(());
@@ -226,11 +227,21 @@ impl Heard {
         self.ended.as_ref().is_some_and(Ended::leaves_nothing)
     }
 
-    fn take(&mut self, message: FromLauncher, sender: i32, channel: &OwnedFd, hooks: &mut dyn Hooks) {
+    /// `sender`: its pid, and the descriptor that it sent along.
+    fn take(
+        &mut self,
+        message: FromLauncher,
+        (sender, file): (i32, Option<File>),
+        channel: &OwnedFd,
+        hooks: &mut dyn Hooks,
+    ) {
         match message {
             FromLauncher::Observing { url } => {
                 self.observer = sys::pidfd_open(sender).ok();
                 self.url = url;
+                if let Some(socket) = file {
+                    hooks.on_devtools(socket.into());
+                }
             }
             // It waits once.
             FromLauncher::Prepared if self.pid.is_some() => {}

@@ -53,6 +53,9 @@ pub struct LaunchSpec {
     pub session: bool,
     /// Standard input, output and error.
     pub stdio: StdioPolicy,
+    /// A socket for DevTools: its one end becomes descriptors 3 and 4 of the target, where Chromium reads commands and writes answers
+    /// (`--remote-debugging-pipe`), the other is given to [`crate::Hooks::on_devtools`]. No other process holds any of them.
+    pub devtools: bool,
     /// When the target counts as ready.
     pub ready: ReadyWhen,
     /// How long readiness may take from the release; `None` waits for ever.
@@ -112,6 +115,7 @@ impl LaunchSpec {
             pid_namespace: false,
             session: false,
             stdio: StdioPolicy::Capture,
+            devtools: false,
             ready: ReadyWhen::Exit,
             timeout: Some(Duration::from_secs(60)),
             memory: false,

@@ -139,6 +139,13 @@ pub(crate) fn shared_number() -> io::Result<&'static AtomicU64> {
     Ok(unsafe { AtomicU64::from_ptr(page.cast()) })
 }
 
+/// Copies a descriptor to another number, not close-on-exec. What was there is closed, whoever owns it: for a process that is about to
+/// become another program.
+pub(crate) fn copy_to(descriptor: &OwnedFd, number: RawFd) -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::dup2(descriptor.as_raw_fd(), number) }.into()).map(drop)
+}
+
 /// Closes all descriptors above standard error but `keep`.
 pub(crate) fn close_all_but(keep: &mut [RawFd]) {
     keep.sort_unstable();

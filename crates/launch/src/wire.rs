@@ -40,7 +40,7 @@ pub(crate) enum ToLauncher<O = ()> {
 /// From the launcher to main.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromLauncher {
-    /// Sent by the observer itself: its pid is the sender's.
+    /// Sent by the observer itself: its pid is the sender's. The caller's end of [`crate::LaunchSpec::devtools`] comes along.
     Observing {
         /// The page address given to a browser.
         url: Option<String>,
@@ -164,7 +164,8 @@ pub(crate) fn send(socket: impl AsFd, message: &impl Serialize) -> io::Result<()
     send_with(socket, message, None)
 }
 
-fn send_with(socket: impl AsFd, message: &impl Serialize, file: Option<&File>) -> io::Result<()> {
+/// Sends one message, and a descriptor with it.
+pub(crate) fn send_with(socket: impl AsFd, message: &impl Serialize, file: Option<&File>) -> io::Result<()> {
     send_bytes(socket, &encoded(message)?, file)
 }
 

@@ -128,7 +128,7 @@ pub struct ScenarioArguments {
     pub quiet: bool,
 }
 
-const AFTER_HELP_OF_SCENARIO: &str = "Every round starts each browser with a fresh profile and a DevTools port, visits all \
+const AFTER_HELP_OF_SCENARIO: &str = "Every round starts each browser with a fresh profile, visits all \
 pages in one tab, and ends it. Local pages are served on loopback, each from an address of its own. As root it also \
 records the browsers' child processes: from fork until the main thread first waits for events.";
 

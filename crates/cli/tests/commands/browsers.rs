@@ -5,6 +5,7 @@ use crate::running::*;
 use crate::traces::processes_with;
 use serde_json::Value;
 use slowpath_browse::{Page, PageServer, Source};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,15 +15,24 @@ const CHROMIUM: &str = "/usr/lib/chromium/chromium";
 const BROWSER: &str = "/usr/lib/chromium/chromium --headless --disable-gpu --no-first-run --no-sandbox \
                        --disable-background-networking --disable-component-update";
 
+/// A word for the environment of one scenario's browsers.
+fn new_mark() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("slowpath-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
 /// Runs it, and fails if a process of it is left.
 #[track_caller]
 fn scenario(arguments: &[&str]) -> Done {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let mark = format!("slowpath-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    scenario_with(&new_mark(), arguments)
+}
+
+#[track_caller]
+fn scenario_with(mark: &str, arguments: &[&str]) -> Done {
     let marked = format!("MARK={mark}");
     let common = ["launch", "scenario", "--quiet", "--env", "HOME={tmp}", "--env", "TMPDIR={tmp}", "--env", &marked];
     let done = run(slowpath(common.iter().chain(arguments)));
-    assert_eq!(processes_with(&mark), Vec::<u32>::new());
+    assert_eq!(processes_with(mark), Vec::<u32>::new());
     done
 }
 
@@ -77,6 +87,60 @@ fn every_round_visits_every_page_and_tells_what_the_page_was_made_to_take() {
     assert_eq!((origins(0), origins(1)), (vec!["forked"], vec!["executed"]));
 }
 
+fn processes() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// What the descriptors of a process lead to, by their numbers.
+fn descriptors(pid: u32) -> BTreeMap<String, PathBuf> {
+    let all = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let named = all.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path().read_link().ok()?)));
+    named.collect()
+}
+
+fn command_line(pid: u32) -> String {
+    String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()).into_owned()
+}
+
+/// Sockets of TCP that listen, as descriptors show them.
+fn listening() -> Vec<PathBuf> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| std::fs::read_to_string(table).unwrap_or_default());
+    let rows = tables.iter().flat_map(|table| table.lines().skip(1)).map(|row| row.split_whitespace().collect());
+    // State and inode (proc_net_tcp.rst of the kernel); 0A: it listens.
+    let listening = rows.filter(|row: &Vec<&str>| row.get(3) == Some(&"0A"));
+    listening.filter_map(|row| Some(format!("socket:[{}]", row.get(9)?).into())).collect()
+}
+
+#[test]
+fn the_browser_of_a_scenario_listens_nowhere_and_alone_has_its_end_of_devtools() {
+    let site = two_pages();
+    let mark = new_mark();
+    let (mut looks, mut listens, mut others) = (0, Vec::new(), Vec::new());
+    std::thread::scope(|scope| {
+        let done = scope
+            .spawn(|| scenario_with(&mark, &["--rounds", "2", "--browser", BROWSER, site.path().to_str().unwrap()]));
+        while !done.is_finished() {
+            for browser in processes_with(&mark) {
+                let (own, line) = (descriptors(browser), command_line(browser));
+                let open = listening();
+                listens.extend(own.values().filter(|one| open.contains(one)).cloned());
+                let Some(end) = own.get("3").filter(|_| line.starts_with(CHROMIUM) && !line.contains("--type=")) else {
+                    continue;
+                };
+                assert_eq!(own.get("4"), Some(end));
+                // What the browser has just forked still has its command line, and all descriptors until its exec.
+                let all = processes().into_iter().filter(|pid| command_line(*pid) != line);
+                others.extend(all.filter(|pid| descriptors(*pid).values().any(|one| one == end)).map(command_line));
+                looks += 1;
+            }
+        }
+        done.join().unwrap().succeeds();
+    });
+    assert!(looks > 0, "the browser was never seen");
+    assert_eq!((listens, others), (Vec::new(), Vec::new()));
+}
+
 #[test]
 fn a_page_that_is_missing_a_browser_that_is_none_and_a_profile_of_ones_own_are_told() {
     let site = two_pages();
@@ -86,9 +150,11 @@ fn a_page_that_is_missing_a_browser_that_is_none_and_a_profile_of_ones_own_are_t
     scenario(&["--browser", "/bin/true", pages]).fails_with(4, &["failed in its first round", "the browser ended"]);
     scenario(&["--browser", "sleep 600", "--timeout", "1", pages]).fails_with(4, &["the browser ended"]);
     scenario(&["--browser", "/usr/bin/python3 -c 'import time; time.sleep(600)'", "--timeout", "1", pages])
-        .fails_with(4, &["reported no address for DevTools within 1 s"]);
+        .fails_with(4, &["did not answer to DevTools within 1 s"]);
     scenario(&["--browser", "firefox-esr --headless", pages]).fails_with(3, &["unavailable", "DevTools"]);
-    scenario(&["--browser", &format!("{BROWSER} --user-data-dir=/x"), pages]).fails_with(2, &["--user-data-dir=/x"]);
+    for own in ["--user-data-dir=/x", "--remote-debugging-port=0", "-remote-debugging-port=0"] {
+        scenario(&["--browser", &format!("{BROWSER} {own}"), pages]).fails_with(2, &[own]);
+    }
     scenario(&["--browser", "", pages]).fails_with(2, &["empty"]);
     // A page that does not answer.
     let list = site.path().join("list");

@@ -2,6 +2,7 @@
 //! outlives it, so that a killed observer leaves nothing behind.
 
 mod another_user;
+mod devtools;
 pub(crate) mod foreign;
 mod group_counts;
 mod observer;
@@ -108,10 +109,9 @@ fn start() -> Option<(OwnedFd, File)> {
     sys::close_all_but(&mut [main, order]);
     // SAFETY: both are open, above standard error, and owned by nothing else in this process, which has just begun.
     let (main, order) = unsafe { (OwnedFd::from_raw_fd(main), File::from_raw_fd(order)) };
-    let close_on_exec = || nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC);
-    nix::fcntl::fcntl(&main, close_on_exec()).ok()?;
-    nix::fcntl::fcntl(&order, close_on_exec()).ok()?;
-    Some((main, order))
+    nix::fcntl::fcntl(&order, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC)).ok()?;
+    // Also close-on-exec, and needed until the exec of a target that gets a socket for DevTools.
+    Some((devtools::out_of_the_way(main).ok()?, order))
 }
 
 fn guard(main: &OwnedFd, order: &File) -> i32 {

@@ -21,7 +21,7 @@ use super::post::{Post, next_order, process, receive_order, take_post};
 use super::ready::Watch;
 use super::stdio::{OutputPipe, dev_null, plumb};
 use super::target::{self, Ends, FailedExec, Image, Report};
-use super::{Work, another_user, group_counts, tracer, tree};
+use super::{Work, another_user, devtools, group_counts, tracer, tree};
 use crate::wire::{self, EndCause, Ended, FromLauncher, ToLauncher};
 use crate::{
     ATTEMPT_INTERVAL, ContextStep, EndPolicy, Exit, GroupCounts, LaunchSpec, ProcessMemory, ReadyWhen, SetupStage,
@@ -111,10 +111,14 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
         false => None,
     };
     let url = watch.url();
+    let at_devtools = |error: io::Error| (SetupStage::Devtools, error);
+    let (mains, targets) = spec.devtools.then(devtools::pair).transpose().map_err(at_devtools)?.unzip();
     // Also told for itself: main waits for the end of the sender.
-    if follows || !work.order.stays {
-        wire::send(post.main, &FromLauncher::Observing { url: url.clone() }).map_err(process("channel"))?;
+    if follows || !work.order.stays || mains.is_some() {
+        let observing = FromLauncher::Observing { url: url.clone() };
+        wire::send_with(post.main, &observing, mains.as_ref()).map_err(process("channel"))?;
     }
+    drop(mains);
     let variable: Option<(OsString, OsString)> = watch.variable();
     let image = Image::new(spec, url.as_deref(), variable).map_err(process("arguments"))?;
 
@@ -125,6 +129,10 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
         sys::shield().map_err(process("shield"))?;
     }
     let (failure, failure_end) = if forks { Some(pipe().map_err(process("pipe"))?).unzip() } else { (None, None) };
+    let failure_end = match targets.is_some() {
+        true => failure_end.map(devtools::out_of_the_way).transpose().map_err(at_devtools)?,
+        false => failure_end,
+    };
     let failure_end = failure_end.map_or_else(|| Report::Shared(RefCell::new(None)), Report::Pipe);
     let (streams, [stdin, stdout, stderr]) =
         plumb(spec, &post.null, post.pipes.take()).map_err(|error| (SetupStage::Stdio, error))?;
@@ -145,6 +153,7 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
         release: release_end,
         ignored,
         released_at,
+        devtools: targets,
         tracer: traced,
         failure: failure_end,
     };

@@ -14,7 +14,7 @@ use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout, getppid, setpgid};
 use serde::{Deserialize, Serialize};
 
 use super::tracer::Tracer;
-use super::{Work, another_user};
+use super::{Work, another_user, devtools};
 use crate::wire::{self, ExecFailure, FromLauncher};
 use crate::{ContextStep, EndPolicy, LaunchSpec, SetupStage, sys};
 
@@ -44,6 +44,8 @@ pub(super) struct Ends {
     pub(super) ignored: Vec<i32>,
     /// Where the target writes the time at which it calls `execve`.
     pub(super) released_at: &'static AtomicU64,
+    /// Its end of the socket for DevTools.
+    pub(super) devtools: Option<OwnedFd>,
     /// Who stops its system calls.
     pub(super) tracer: Option<Tracer>,
     /// Where an exec failure is reported.
@@ -58,7 +60,7 @@ impl Ends {
             Report::Shared(_) => None,
         };
         let tracer = self.tracer.iter().flat_map(Tracer::descriptors);
-        let own = [Some(main), self.release.as_ref(), failure].into_iter().flatten();
+        let own = [Some(main), self.release.as_ref(), self.devtools.as_ref(), failure].into_iter().flatten();
         own.map(AsRawFd::as_raw_fd).chain(tracer).collect()
     }
 }
@@ -157,6 +159,9 @@ pub(super) fn run(work: &Work, main: &OwnedFd, observer: i32, image: &Image, end
         if told.is_err() || !is_released(release) {
             sys::exit_now(126);
         }
+    }
+    if let Some(end) = &ends.devtools {
+        devtools::take(end).unwrap_or_else(|error| given_up((SetupStage::Devtools, error)));
     }
     // Not before: a filter may forbid what the launcher itself does. Nor later: it is no part of the interval.
     let is_root = work.order.spec.identity.uid == 0;

@@ -2,6 +2,7 @@
 
 mod another_user;
 mod contexts;
+mod devtools;
 mod ends;
 mod failures;
 mod kills;

@@ -7,12 +7,12 @@ use slowpath_session::target::Invocation;
 use std::ffi::{OsStr, OsString};
 
 /// What is added to the words of a browser.
-pub(super) const ADDED: [&str; 2] = ["--remote-debugging-port=0", "--user-data-dir={tmp}/profile"];
+pub(super) const ADDED: [&str; 2] = ["--remote-debugging-pipe", "--user-data-dir={tmp}/profile"];
 
 /// Arms from commands, each with a name where it was given one.
 ///
 /// # Errors
-/// A command chooses its own profile or port, or cannot be driven.
+/// A command chooses its own profile or its own way to DevTools, or cannot be driven.
 pub fn browsers(
     mut commands: Vec<(Option<String>, Vec<OsString>)>,
     invocation: &Invocation,
@@ -20,10 +20,12 @@ pub fn browsers(
     for (_, words) in &commands {
         for word in words {
             let text = word.to_string_lossy();
-            if text.starts_with("--user-data-dir") || text.starts_with("--remote-debugging") {
+            // A port would let every user of the machine drive the browser.
+            let name = text.trim_start_matches('-');
+            if text != name && (name.starts_with("user-data-dir") || name.starts_with("remote-debugging")) {
                 return Err(Failure::new(
                     Kind::Usage,
-                    format!("{text}: the profile and the port are chosen for each round"),
+                    format!("{text}: the profile and the way to DevTools are slowpath's"),
                 )
                 .hint("leave it out; every round begins with a fresh profile"));
             }

@@ -26,9 +26,6 @@ use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
 use std::time::{Duration, Instant};
 
-/// Name of the profile in the fresh directory of a launch.
-const PROFILE: &str = "profile";
-
 /// How rounds are made and compared.
 #[derive(Clone, Debug)]
 pub struct ScenarioSettings {

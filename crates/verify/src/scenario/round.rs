@@ -7,7 +7,7 @@ use crate::benchmark::LaunchArm;
 use crate::{Measures, measures};
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::children::{ChildLaunch, child_launches};
-use slowpath_browse::{Page, PageServer, Visitor};
+use slowpath_browse::{Page, PageServer, VisitError, Visitor};
 use slowpath_capture::{Options, RawCapture, decode};
 use slowpath_launch::{BoxError, EndPolicy, Hooks, Identity, LaunchOutcome, Launcher, ProcessLauncher, StdioPolicy};
 use slowpath_process::Duty;
@@ -17,7 +17,8 @@ use slowpath_session::recorded_launch::RecorderHooks;
 use slowpath_session::target::launch_failure;
 use slowpath_session::unprivileged::{Work, Worker, as_user};
 use slowpath_tables::{Losses, Nanos, Visit};
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// What a round gave.
@@ -86,15 +87,15 @@ pub fn round(
     let (mut spec, fresh) = arm.target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
     // The worker knows when it has taken too long; the browser itself never ends.
     spec.timeout = None;
+    spec.devtools = true;
     spec.env.push(pad);
-    let fresh = fresh.ok_or_else(|| Failure::new(Kind::Machine, "a browser without a profile"))?;
+    let _profile = fresh.ok_or_else(|| Failure::new(Kind::Machine, "a browser without a profile"))?;
     let options = Options { first_waits: true, processes_only: true, ..Options::default() };
     let recorder = plan.record.then(|| RecorderHooks::load(options, &arm.target.identity)).transpose()?;
-    let profile = fresh.path().join(super::PROFILE);
     let steps = u32::try_from(plan.order.len()).unwrap_or(u32::MAX).saturating_add(STEPS);
     let until = Instant::now().checked_add(plan.limit.saturating_mul(steps));
     let identity = &arm.target.identity;
-    let mut browsing = Browsing { recorder, identity, plan, profile, worker: None, until, told: None };
+    let mut browsing = Browsing { recorder, identity, plan, devtools: None, worker: None, until, told: None };
     let outcome = launcher.launch(&spec, &mut browsing).map_err(|error| launch_failure(&error));
     let told = browsing.told.take();
     let recorded = browsing.recorder.take().map(RecorderHooks::finish);
@@ -147,7 +148,8 @@ struct Browsing<'a> {
     recorder: Option<RecorderHooks>,
     identity: &'a Identity,
     plan: &'a Plan<'a>,
-    profile: PathBuf,
+    /// Held until the browser is ended: it would end by itself when nobody holds this, which is no part of what is measured.
+    devtools: Option<UnixStream>,
     worker: Option<Worker<Visited>>,
     /// When the worker is given up: it waits for the browser, and has limits of its own for every step, but not for all together.
     until: Option<Instant>,
@@ -155,11 +157,16 @@ struct Browsing<'a> {
 }
 
 impl Hooks for Browsing<'_> {
+    fn on_devtools(&mut self, socket: OwnedFd) {
+        self.devtools = Some(socket.into());
+    }
+
     fn before_release(&mut self, pid: i32) -> Result<(), BoxError> {
-        let (plan, profile) = (self.plan, self.profile.as_path());
+        let plan = self.plan;
+        let devtools = self.devtools.as_ref().ok_or("a browser without a socket for DevTools")?;
         // Before the recorder follows the target: what it forks is no child of the browser.
-        let what = Work::new("visiting the pages", Duty::Browse);
-        self.worker = Some(Worker::start(self.identity, &what, || visit_all(plan, profile))?);
+        let what = Work::new("visiting the pages", Duty::Browse).keeping(devtools);
+        self.worker = Some(Worker::start(self.identity, &what, || visit_all(plan, devtools))?);
         match &mut self.recorder {
             Some(recorder) => recorder.before_release(pid),
             None => Ok(()),
@@ -191,31 +198,26 @@ impl Hooks for Browsing<'_> {
     }
 }
 
-/// Steps beside the pages: the browser's start, the connection to it (its greeting in several parts) and the tab.
-const STEPS: u32 = 6;
-
-/// How often the browser's address is looked for.
-const PAUSE: Duration = Duration::from_millis(2);
+/// Steps beside the pages: the tab, which comes when the browser has started; and one in which all that is slowpath's own is done.
+const STEPS: u32 = 2;
 
 /// Serves the pages, waits for the browser and visits them.
-fn visit_all(plan: &Plan, profile: &Path) -> Result<Visited, Failure> {
+fn visit_all(plan: &Plan, devtools: &UnixStream) -> Result<Visited, Failure> {
     let server = PageServer::start(plan.pages).map_err(failed(Kind::Machine))?;
-    let address = profile.join("DevToolsActivePort");
-    let deadline = Instant::now() + plan.limit;
-    while !Visitor::is_expected_at(&address) {
-        if Instant::now() >= deadline {
+    let socket = devtools.try_clone().map_err(failed(Kind::Machine))?;
+    let mut visitor = Visitor::open(socket, plan.limit).map_err(|error| match error {
+        VisitError::NoAnswer(_) => {
             let seconds = plan.limit.as_secs();
-            return Err(Failure::new(
+            Failure::new(
                 Kind::Target,
                 format!(
-                    "the browser reported no address for DevTools within {seconds} s: it must be of the Chromium family, \
-                     and not hand over to one that runs already"
+                    "the browser did not answer to DevTools within {seconds} s: it must be of the Chromium family, and \
+                     not hand over to one that runs already"
                 ),
-            ));
+            )
         }
-        std::thread::sleep(PAUSE);
-    }
-    let mut visitor = Visitor::connect(&address, plan.limit).map_err(failed(Kind::Target))?;
+        error => failed(Kind::Target)(error),
+    })?;
     let connected = now();
     let mut visits = Vec::with_capacity(plan.order.len());
     for &page in plan.order {
