@@ -16,7 +16,7 @@ def t_quantile(share: float, freedom: float) -> float:
     return float(special.stdtrit(freedom, share))
 
 
-def t_two_sided(t: Floats | float, freedom: float) -> Floats:
+def t_two_sided(t: Floats | float, freedom: Floats | float) -> Floats:
     """Probability of a t at least as far from 0."""
     return np.asarray(2 * special.stdtr(freedom, -np.abs(t)))
 
@@ -29,11 +29,6 @@ def normal_quantile(share: float) -> float:
 def chi_squared_above(value: float, freedom: int) -> float:
     """Probability of a chi-squared at least as large."""
     return float(special.chdtrc(freedom, value))
-
-
-def squared_normal(share: Floats) -> Floats:
-    """Square of a standard normal below which a share lies."""
-    return np.asarray(special.chdtri(1.0, 1 - share))
 
 
 def xlogy(x: Floats, y: Floats) -> Floats:

@@ -20,9 +20,11 @@ from .change_point import (
     FEWEST_ALL_DAYS,
     FEWEST_GROUPS,
     FEWEST_LAUNCHES,
+    WEEK,
     Daily,
     Split,
     best_split,
+    fewest_days,
     further,
     influence,
     share,
@@ -94,7 +96,7 @@ def watch(store: Store, engine: Engine, options: WatchOptions) -> WatchResult:
         changes=found,
         tested=len(judged),
         folded=folded,
-        notes=notes(options, len(slices)),
+        notes=notes(options, len(slices), days),
         unavailable=unavailable(slices, days, len(judged)),
     )
 
@@ -165,15 +167,19 @@ def listed(
                 continue
             adjusted_p = float(q[int(number)]) if each == split else min(1.0, each.p * len(judged))
             change = described(engine, one, each, days, metric, unit, first, adjusted_p, options)
-            if is_clear(change.relative, options.min_effect):
+            if is_clear(change.relative, each.shift, options.min_effect):
                 found.append((abs(each.z), change))
     found.sort(key=lambda pair: -pair[0])
     return [change for _, change in found], folded
 
 
-def is_clear(relative: Quantity, min_effect: float) -> bool:
-    """Whether the quantile itself moved, by enough; the test is of the share of slow launches."""
-    if relative.value is None or abs(relative.value) < min_effect:
+def is_clear(relative: Quantity, shift: float, min_effect: float) -> bool:
+    """Whether the quantile itself moved, by enough; the test is of the share of slow launches.
+
+    The quantiles are of all days of a side. Where one side has more slow days of the week, they can move against the
+    share, which is compared day of the week by day of the week.
+    """
+    if relative.value is None or abs(relative.value) < min_effect or relative.value * shift < 0:
         return False
     return relative.low is None or relative.high is None or relative.low * relative.high > 0
 
@@ -252,13 +258,20 @@ def series(
     return Series(where, metric, points)
 
 
-def notes(options: WatchOptions, slices: int) -> list[str]:
+def notes(options: WatchOptions, slices: int, days: int) -> list[str]:
     """What the lists do not show."""
-    found = [
-        f"Changes are those that stay at a false-discovery rate of {options.fdr:g} in one look at all series; users "
-        "who launch on many days, and days that differ for everybody, are accounted for.",
-        "Launches of robots are left out.",
-    ]
+    found = ["Launches of robots are left out."]
+    if days >= FEWEST_ALL_DAYS:
+        fewest = fewest_days(days)
+        short = "; below three weeks, only large changes stand out from days that differ" if days < 3 * WEEK else ""
+        found = [
+            f"Changes are those that stay at a false-discovery rate of {options.fdr:g} in one look at all series. A "
+            "day is compared with the same day of other weeks; users who launch on many days, and single days that "
+            "differ for everybody, are accounted for.",
+            f"In a window of {days} days a change needs {fewest} days on each side{short}. A holiday of several days "
+            "can be listed as a change.",
+            *found,
+        ]
     if slices > MOST_SERIES:
         found.append(f"{slices - MOST_SERIES} further series with fewer launches were tested and are not printed.")
     return found

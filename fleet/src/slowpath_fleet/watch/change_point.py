@@ -1,15 +1,17 @@
 """On which day a daily share of slow launches changed, and whether that is more than chance. Pure.
 
-A day's share has two kinds of noise. Users differ, and the same users launch on many days: days are not independent, so
-the error of (share after - share before) is taken from sums over groups of users (delta method, see `clustered`), which
-holds whatever a user repeats. And days differ for everybody (a slow network, a holiday): that variance is what
-neighboring days differ by beyond what users explain. With w the weight of a day in its side,
+A day's share has a weekly pattern and two kinds of noise. Saturdays are slower than Fridays, or Fridays than Thursdays:
+a day is compared with the same day of other weeks only (least squares on the day of the week), whichever days people
+have off. Users differ, and the same users launch on many days: days are not independent, so the error of a difference
+is taken from sums over groups of users (delta method, see `clustered`), which holds whatever a user repeats. And days
+differ for everybody (a slow network, a holiday): that variance is what the residuals have beyond what users explain.
+With w the weight of a day in the difference, and u_g what group g contributes,
 
     SE^2 = G / (G - 1) * sum_g u_g^2  +  sigma^2 * sum_d w_d^2
 
-Every day is tried as the first of the new level; the p of the best one is corrected for their number (Bonferroni), so a
-change is claimed no more often than the level says. Then both sides are searched for further changes (binary
-segmentation, Scott and Knott 1974).
+Every interval of days is tried: one that ends with the series is a change that stayed, another one came and went. The p
+of the best one is corrected for their number (Bonferroni), so a change is claimed no more often than the level says.
+Then both sides are searched for further changes (binary segmentation, Scott and Knott 1974).
 """
 
 from __future__ import annotations
@@ -17,16 +19,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..histogram import Floats
-from ..reference_distributions import squared_normal, t_two_sided
+from ..histogram import Floats, Integers
+from ..reference_distributions import t_two_sided
 
-# Days on each side of a change.
-FEWEST_DAYS = 2
-# Days of a series: fewer say nothing of how days scatter.
-FEWEST_ALL_DAYS = 10
-# Differences of neighboring days that say nothing of how days scatter: a change that came, and that went.
-LEFT_OUT = 2
+WEEK = 7
+# Days of a series: in fewer, days are left that no other week has.
+FEWEST_ALL_DAYS = 2 * WEEK
 # Launches, launches above the threshold and groups of users on each side.
 FEWEST_LAUNCHES, FEWEST_ABOVE, FEWEST_GROUPS = 100, 15, 24
 
@@ -51,11 +51,36 @@ class Split:
     at: int
     first: int
     end: int
-    # Share after less share before, and its standard errors.
+    # Share after less share before, as between the same days of the week, and its standard errors.
     shift: float
     z: float
-    # Corrected for the number of days that were tried.
+    # Corrected for the number of intervals that were tried.
     p: float
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Days that may have another level: numbers of the first one, and of the first one after them."""
+
+    first: Integers
+    end: Integers
+
+    def where(self, wanted: NDArray[np.bool_]) -> Intervals:
+        """Some of them."""
+        return Intervals(self.first[wanted], self.end[wanted])
+
+    def sums(self, by_day: Floats) -> Floats:
+        """Sum over the days of each interval."""
+        until = np.zeros((len(by_day) + 1, *by_day.shape[1:]))
+        until[1:] = by_day.cumsum(0)
+        return np.asarray(until[self.end] - until[self.first])
+
+    def squares(self, form: Floats) -> Floats:
+        """Sum over all pairs of days of each interval."""
+        until = np.zeros((len(form) + 1, len(form) + 1))
+        until[1:, 1:] = form.cumsum(0).cumsum(1)
+        a, b = self.first, self.end
+        return np.asarray(until[b, b] - until[a, b] - until[b, a] + until[a, a])
 
 
 def influence(one: Daily) -> Floats:
@@ -76,80 +101,85 @@ def variance(influences: Floats) -> Floats:
     return np.asarray(groups / (groups - 1) * np.sum(influences**2, axis=-1))
 
 
-def supported(one: Daily) -> bool:
-    """Whether a side has enough to judge by."""
-    above, launches = float(one.above.sum()), float(one.launches.sum())
-    return (
-        launches >= FEWEST_LAUNCHES
-        and min(above, launches - above) >= FEWEST_ABOVE
-        and int((one.launches.sum(0) > 0).sum()) >= FEWEST_GROUPS
-    )
+def fewest_days(days: int) -> int:
+    """Days on each side of a change: so many that one odd day (a holiday) is no change, and two seldom are.
 
-
-def of_days(one: Daily) -> tuple[Floats, Floats, Floats]:
-    """Of every day: share, error by group, launches."""
-    launches = one.launches.sum(1)
-    size = np.maximum(launches, 1.0)
-    shares = one.above.sum(1) / size
-    errors = (one.above - shares[:, None] * one.launches) / size[:, None]
-    return shares, np.asarray(errors), np.asarray(launches)
-
-
-def scatter(one: Daily) -> float:
-    """Variance of a day's share that users do not explain, from neighboring days.
-
-    Half the squared difference of two neighbors (von Neumann, Ann. Math. Stat. 1941), less what their users explain. A
-    change is in one difference only, so it does not hide itself in the scatter, as it would around one mean; the
-    largest differences are left out, with the factor that makes up for them where differences are normal.
+    If k of a side's m days are off by the same and all others alike, t is about sqrt((days - 8) k / (m - k)).
     """
-    shares, errors, launches = of_days(one)
-    known = (launches[1:] > 0) & (launches[:-1] > 0)
-    of_users = variance(np.diff(errors, axis=0))[known]
-    squares = np.diff(shares)[known] ** 2
-    if len(squares) <= LEFT_OUT + 1:
-        return 0.0
-    kept = np.sort(squares)[:-LEFT_OUT]
-    normal = squared_normal((np.arange(len(squares)) + 0.5) / len(squares))
-    return max(0.0, float((kept.mean() * normal.mean() / normal[:-LEFT_OUT].mean() - of_users.mean()) / 2))
+    return max(4, 2 + days // 9)
 
 
-def split_at(one: Daily, at: int, of_day: float) -> tuple[float, float, float]:
-    """Shift, its standard error and degrees of freedom for one day; `of_day` is the variance from `scatter`."""
-    before, after = one.part(0, at), one.part(at, len(one.launches))
-    of_users = float(variance(influence(after) - influence(before)))
-    weights = sum(
-        float((side.launches.sum(1) ** 2).sum() / max(float(side.launches.sum()) ** 2, 1.0)) for side in (before, after)
-    )
-    by_day = of_day * weights
-    whole = of_users + by_day
-    groups, days = one.launches.shape[1], len(one.launches)
-    # Satterthwaite (Biometrics Bulletin 1946). Neighboring differences share days, and the largest are left out: about
-    # half the days count.
-    freedom = whole**2 / (of_users**2 / (groups - 1) + by_day**2 / ((days - 2) / 2)) if whole > 0 else groups - 1.0
-    return share(after) - share(before), float(np.sqrt(whole)), freedom
+def candidates(one: Daily) -> Intervals:
+    """The intervals that are tried: those within and without which there is enough to judge by."""
+    days = len(one.launches)
+    fewest = fewest_days(days)
+    found = Intervals(*np.triu_indices(days + 1, fewest))
+    found = found.where((found.first >= fewest) & ((found.end == days) | (found.end <= days - fewest)))
+    by_group = found.sums(one.launches)
+    launches, above = by_group.sum(1), found.sums(one.above.sum(1))
+    enough = np.ones(len(launches), np.bool_)
+    of_all = one.launches.sum(0)
+    for n, slow, groups in (
+        (launches, above, (by_group > 0).sum(1)),
+        (of_all.sum() - launches, one.above.sum() - above, (by_group < of_all).sum(1)),
+    ):
+        enough &= (n >= FEWEST_LAUNCHES) & (np.minimum(slow, n - slow) >= FEWEST_ABOVE) & (groups >= FEWEST_GROUPS)
+    return found.where(enough)
+
+
+def regression(one: Daily, weekday: Integers, tried: Intervals) -> tuple[Floats, Floats, Floats]:
+    """Of every interval: how much higher its share is, the standard error (0: unknown), and degrees of freedom.
+
+    Least squares, weighted by launches, on the day of the week and on being in the interval. `rest` takes what belongs
+    to the day of the week out of both (Frisch and Waugh, Econometrica 1933), so all sums are over days of intervals.
+    """
+    launches = one.launches.sum(1)
+    shares = one.above.sum(1) / launches
+    errors = (one.above - shares[:, None] * one.launches) / launches[:, None]
+    groups = errors.shape[1]
+    of_users = groups / (groups - 1) * errors @ errors.T
+    weight = launches / launches.mean()
+    same = weekday[:, None] == weekday
+    rest = np.diag(weight) - same * np.outer(weight, weight) / (same @ weight)
+
+    size = tried.squares(rest)
+    # 0 where the interval has all days of some days of the week, and part of none.
+    known = size > 1e-9
+    size = np.where(known, size, 1.0)
+    shift = tried.sums(rest @ shares) / size
+    users, scale = tried.squares(rest @ of_users @ rest) / size, tried.squares(rest @ rest) / size
+    residual = shares @ rest @ shares - size * shift**2
+    of_day = (residual - (np.sum(rest * of_users) - users)) / np.maximum(np.trace(rest) - scale, 1e-9)
+    by_users, by_days = users / size, np.maximum(0.0, of_day) * scale / size
+    whole = by_users + by_days
+    # Satterthwaite (Biometrics Bulletin 1946), with as much scatter of the days as there may be within two standard
+    # errors: by chance few days scatter less, and would then pass for as many degrees of freedom as users have.
+    freedom = max(1.0, float(np.trace(rest) ** 2 / np.sum(rest**2)) - 1)
+    by_days = np.minimum(whole, by_days + 2 * np.sqrt(2 / freedom) * whole)
+    parts = by_users**2 / (groups - 1) + by_days**2 / freedom
+    satterthwaite = np.divide(whole**2, parts, out=np.ones_like(whole), where=parts > 0)
+    return shift, np.sqrt(np.where(known, whole, 0.0)), satterthwaite
 
 
 def best_split(one: Daily, first: int = 0) -> Split | None:
     """The clearest change of a series; `first` is the number of its first day. None where it is too short."""
-    days = len(one.launches)
-    if days < FEWEST_ALL_DAYS:
+    days = np.flatnonzero(one.launches.sum(1))
+    # A level for each day of the week, and one more after the change, must leave a residual.
+    if len(one.launches) < FEWEST_ALL_DAYS or len(days) < len(np.unique(days % WEEK)) + 2:
         return None
-    of_day = scatter(one)
-    tried = 0
-    best: tuple[float, int, float, float] | None = None
-    for at in range(FEWEST_DAYS, days - FEWEST_DAYS + 1):
-        if not (supported(one.part(0, at)) and supported(one.part(at, days))):
-            continue
-        tried += 1
-        shift, error, freedom = split_at(one, at, of_day)
-        z = shift / error if error > 0 else 0.0
-        p = float(t_two_sided(np.asarray([z]), freedom)[0])
-        if best is None or abs(z) > abs(best[3]):
-            best = (p, at, shift, z)
-    if best is None:
+    known = Daily(one.launches[days], one.above[days])
+    tried = candidates(known)
+    shift, error, freedom = regression(known, days % WEEK, tried)
+    z = np.divide(shift, error, out=np.zeros_like(shift), where=error > 0)
+    stayed = tried.end == len(days)
+    # Half of the level is for changes that stayed: those that went again are many more, and would take all of it.
+    tries = 2 * np.where(stayed, stayed.sum(), (~stayed).sum())
+    p = np.minimum(1.0, t_two_sided(z, freedom) * tries)
+    if not len(p):
         return None
-    p, at, shift, z = best
-    return Split(first + at, first, first + days, shift, z, min(1.0, p * tried))
+    best = int(np.lexsort((-np.abs(z), p))[0])
+    at = int(days[tried.first[best]])
+    return Split(first + at, first, first + len(one.launches), float(shift[best]), float(z[best]), float(p[best]))
 
 
 def further(one: Daily, found: Split, level: float) -> list[Split]:
