@@ -85,7 +85,7 @@ def visit(browser: str, address: str, server: Collector, profile: Path) -> None:
     """One page view in a browser of its own, which ends when its beacon came."""
     words = [
         *(browser, "--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
-        *("--disable-component-update", "--disable-sync", f"--user-data-dir={profile}", "--remote-debugging-port=0"),
+        *("--disable-component-update", "--disable-sync", f"--user-data-dir={profile}"),
         # As root Chromium has no sandbox; the page is our own.
         *(["--no-sandbox"] if os.geteuid() == 0 else []),
         address,

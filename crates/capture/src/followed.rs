@@ -27,7 +27,7 @@ impl Recorder {
     /// they may not.
     fn judged(&self, pid: u32) -> Option<(u64, u64)> {
         let state = self.state_of(pid).flatten().filter(|state| self.options.owner.may_see(pid, state))?;
-        Some((state.judged_exec.into(), state.judged_credentials.into()))
+        Some((state.judged_exec, state.judged_credentials))
     }
 
     /// Whether a process runs and is not followed.
