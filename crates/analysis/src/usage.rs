@@ -257,8 +257,15 @@ pub fn stale_ends(tables: &Tables) -> Option<Unavailable> {
     let known = cpu_times(tables).into_values().flatten().fold(0, |sum: u64, time| sum.saturating_add(time.0));
     let lacks = stale.saturating_mul(HALF_A_TICK.0) as f64;
     (known > 0 && lacks > STALE_SHARE * known as f64).then(|| {
-        let reason = "the scheduler brings its counter up to date at ticks and switches, and waits were not recorded";
-        declared::CPU_TIME_OF_ENDED.of(&[&stale], reason, "record with `--off-cpu`")
+        let (reason, remedy) = if waits_recorded(tables) {
+            ("the rows that have the counter at their last switch were lost", "record again, fewer processes at once")
+        } else {
+            (
+                "the scheduler brings its counter up to date at ticks and switches, and waits were not recorded",
+                "record with `--off-cpu`",
+            )
+        };
+        declared::CPU_TIME_OF_ENDED.of(&[&stale], reason, remedy)
     })
 }
 

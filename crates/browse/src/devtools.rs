@@ -5,7 +5,7 @@
 
 use crate::visitor::VisitError;
 use serde_json::{Value, json};
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -67,9 +67,11 @@ impl DevTools {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 Err(CallError::Broken(VisitError::NoAnswer(method)))
             }
-            // It is gone.
             Err(error) => {
-                std::thread::sleep(END.min(deadline.saturating_duration_since(Instant::now())));
+                if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
+                {
+                    std::thread::sleep(END.min(deadline.saturating_duration_since(Instant::now())));
+                }
                 let problem = error.to_string();
                 Err(CallError::Broken(VisitError::Conversation { what: method, problem }))
             }
@@ -77,25 +79,39 @@ impl DevTools {
     }
 
     fn send(&mut self, message: &[u8], deadline: Instant) -> io::Result<()> {
-        self.socket.get_ref().set_write_timeout(Some(left(deadline)?))?;
-        self.socket.get_mut().write_all(message)
+        let mut rest = message;
+        while !rest.is_empty() {
+            self.socket.get_ref().set_write_timeout(Some(left(deadline)?))?;
+            match self.socket.get_mut().write(rest) {
+                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// The next message, without its zero byte.
     fn receive(&mut self, deadline: Instant) -> io::Result<Vec<u8>> {
         loop {
+            // For each read: a browser that sends a byte now and then is no slower than its deadline.
             self.socket.get_ref().set_read_timeout(Some(left(deadline)?))?;
-            let room = (LONGEST - self.message.len()) as u64;
-            // What comes before a time-out is kept.
-            match self.socket.by_ref().take(room).read_until(0, &mut self.message) {
-                Ok(_) if self.message.last() == Some(&0) => {
-                    self.message.pop();
-                    return Ok(std::mem::take(&mut self.message));
-                }
-                Ok(_) if self.message.len() == LONGEST => return Err(io::Error::other("a message without end")),
-                Ok(_) => return Err(io::Error::other("the browser closed the conversation")),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            let read = match self.socket.fill_buf() {
+                Ok([]) => return Err(io::Error::new(ErrorKind::UnexpectedEof, "the browser closed the conversation")),
+                Ok(read) => read,
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => continue,
                 Err(error) => return Err(error),
+            };
+            let end = read.iter().position(|byte| *byte == 0);
+            // What comes before the end of the time is kept.
+            self.message.extend_from_slice(&read[..end.unwrap_or(read.len())]);
+            let taken = end.map_or(read.len(), |end| end + 1);
+            self.socket.consume(taken);
+            if self.message.len() > LONGEST {
+                return Err(io::Error::other("a message without end"));
+            }
+            if end.is_some() {
+                return Ok(std::mem::take(&mut self.message));
             }
         }
     }
@@ -122,6 +138,7 @@ pub(crate) fn answer(mut told: Value, call: u64) -> Option<Result<Value, String>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read as _;
 
     #[test]
     fn only_the_answer_to_the_call_is_taken() {

@@ -24,7 +24,9 @@ pub fn judged(limit: &Limit, result: &ArmResult, times: &Times, looked: Option<&
         Some(Looked::Seen(seen)) => Some(seen),
         _ => None,
     };
-    let doubt = |metric: Metric| result.missing_children().filter(|_| metric.is_of_reaped());
+    // Where a recorded launch had no second process, nobody is missing.
+    let is_alone = seen.is_some_and(|seen| seen.processes == 1 && seen.processes_doubt.is_none());
+    let doubt = |metric: Metric| result.missing_children(metric).filter(|_| !is_alone);
     match (limit.subject, seen) {
         (Subject::Time { metric, .. }, _) => {
             let judged = times.judged(&limit.name).cloned();

@@ -38,8 +38,7 @@ pub struct Asked<'a> {
 pub fn refusal(parties: Parties, identity: &Identity, asked: Asked<'_>) -> Option<NotTriable> {
     let artifact = asked.file.path.as_path();
     let is_public = asked.file.mode & 0o004 != 0;
-    let forger = asked.directories.iter().find(|directory| lets_name(identity, directory, asked.file.uid));
-    let forger = forger.filter(|_| asked.file.uid != parties.target);
+    let forger = forger(identity, asked).filter(|_| asked.file.uid != parties.target);
     let may_ask =
         |file: &Changed| parties.invoker == 0 || file.before.uid == parties.invoker || opens_no_secret(file, is_public);
     // What is the target's own it could open itself.
@@ -68,13 +67,24 @@ pub fn refusal(parties: Parties, identity: &Identity, asked: Asked<'_>) -> Optio
     })
 }
 
-/// Whether somebody other than root and the owner of a file can give it another name in this directory: an artifact is known by its name,
-/// and any file could be given that. In a sticky directory only the owners of the file and of the directory can.
-fn lets_name(target: &Identity, directory: &Component, owner: u32) -> bool {
+/// The directory in which somebody other than root and the owner of a file could have given it the name by which it is known as an
+/// artifact. Where any name would do, as in a directory of a cache, that can be each that leads to it.
+fn forger<'a>(target: &Identity, asked: Asked<'a>) -> Option<&'a Component> {
+    let path = &asked.file.path;
+    let any_name = is_artifact(&path.with_file_name("any"));
+    asked.directories.iter().find(|directory| {
+        let holds = path.parent() == Some(&directory.path);
+        (holds || any_name) && lets_name(target, directory, asked.file.uid, holds)
+    })
+}
+
+/// Whether somebody other than root and the owner can have made a name in this directory. In a sticky one anybody can, also for another
+/// user's file (of a directory where they may rename it). A directory is moved only by who may write in it, so there it keeps the way.
+fn lets_name(target: &Identity, directory: &Component, owner: u32, holds_it: bool) -> bool {
     let alone = Lookup { steps: Vec::new(), end: LookupEnd::File(directory.clone()), protected_symlinks: None };
-    let is_sticky = directory.mode & 0o1000 != 0;
+    let keeps = directory.mode & 0o1000 != 0 && !holds_it;
     let is_open = directory.mode & 0o002 != 0 || !matches!(decide(target, &alone, Access::Write), Decision::Denied(_));
-    directory.uid != 0 && directory.uid != owner || is_open && !is_sticky
+    directory.uid != 0 && directory.uid != owner || is_open && !keeps
 }
 
 /// Whether of this directory the target is to see no more than the way to the artifacts: it is somebody else's, and holds other files.
@@ -141,6 +151,7 @@ pub fn mounts_of(files: &[TreatedFile], seen: impl Fn(&TreatedFile) -> (u32, &Fi
 mod tests {
     use super::*;
     use slowpath_artifacts::access::{AclFact, MountFacts};
+    use std::path::Path;
 
     fn changed(path: &str, kind: FileKind, uid: u32) -> Changed {
         let before = component(path, kind, uid, 0o700);
@@ -192,16 +203,35 @@ mod tests {
             let file = component(PYC, FileKind::Regular, owner, 0o600);
             refused_in(0, &file, &directory, &[changed(PYC, FileKind::Regular, owner)])
         };
-        for (owner, of, mode) in [(0, 0, 0o755), (33, 33, 0o700), (33, 0, 0o755), (0, 0, 0o1777)] {
+        for (owner, of, mode) in [(0, 0, 0o755), (33, 33, 0o700), (33, 0, 0o755)] {
             assert!(!refused(owner, directory(of, mode)), "{owner} {of} {mode:o}");
         }
-        // The target's directory, another user's, one that everybody can write, one that a group of the target's can.
+        // The target's directory, another user's, those that everybody can write, one that a group of the target's can.
         let shared = Component { gid: 50, ..directory(0, 0o775) };
-        for directory in [directory(1000, 0o755), directory(33, 0o755), directory(0, 0o777), shared] {
+        let open = [directory(0, 0o777), directory(0, 0o1777), shared];
+        for directory in [directory(1000, 0o755), directory(33, 0o755)].into_iter().chain(open) {
             assert!(refused(0, directory.clone()), "{directory:?}");
         }
         // Of a file of its own, the target may give away the name.
         assert!(!refused(1000, directory(1000, 0o755)));
+    }
+
+    #[test]
+    fn directories_above_count_where_any_name_of_a_file_would_do() {
+        let refused = |path: &str, uid: u32, mode: u32| {
+            let (file, above) = (component(path, FileKind::Regular, 0, 0o600), Path::new(path).parent().unwrap());
+            let holds = component(above.to_str().unwrap(), FileKind::Directory, 0, 0o755);
+            let top = component("/srv/app", FileKind::Directory, uid, mode);
+            let changed = [changed(path, FileKind::Regular, 0)];
+            let target = Identity::new(1000, 1000, vec![50]);
+            let asked = Asked { file: &file, directories: &[top, holds], changed: &changed };
+            refusal(Parties { invoker: 0, target: 1000 }, &target, asked).is_some()
+        };
+        // Bytecode of root's in a directory that the target can call anything; and whatever lies in a directory called so.
+        let cache = "/srv/app/Code Cache/js/0123";
+        assert!(is_artifact(Path::new(cache)));
+        assert!(!refused(PYC, 1000, 0o755) && refused(cache, 1000, 0o755));
+        assert!(!refused(cache, 0, 0o1777) && refused(cache, 0, 0o777));
     }
 
     #[test]

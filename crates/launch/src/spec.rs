@@ -54,7 +54,8 @@ pub struct LaunchSpec {
     /// Standard input, output and error.
     pub stdio: StdioPolicy,
     /// A socket for DevTools: its one end becomes descriptors 3 and 4 of the target, where Chromium reads commands and writes answers
-    /// (`--remote-debugging-pipe`), the other is given to [`crate::Hooks::on_devtools`]. No other process holds any of them.
+    /// (`--remote-debugging-pipe`), the other is given to [`crate::Hooks::on_devtools`]. No other process holds them, but what the
+    /// target starts before it executes the browser.
     pub devtools: bool,
     /// When the target counts as ready.
     pub ready: ReadyWhen,

@@ -50,8 +50,10 @@ pub enum Sample {
 pub struct Measured {
     /// Its numbers.
     pub measures: Measures,
-    /// Whether children are missing in those of reaped processes ([`Metric::is_of_reaped`]).
+    /// Whether children may be missing in those of reaped processes ([`Metric::is_of_reaped`]).
     pub lacks_children: bool,
+    /// Whether [`Metric::BytesRead`] is the device's own count, in which nobody is missing.
+    pub read_by_device: bool,
     /// What else happened on the machine.
     pub around: HostActivity,
 }
@@ -73,11 +75,12 @@ impl ArmResult {
         self.launches.iter().map(|launch| launch.as_ref()?.measures.get(&metric).copied()).collect()
     }
 
-    /// Why numbers of reaped processes ([`Metric::is_of_reaped`]) are too small, if children are missing in a launch.
-    pub fn missing_children(&self) -> Option<&'static str> {
-        let lacks = self.launches.iter().flatten().any(|launch| launch.lacks_children);
-        lacks.then_some(
-            "a process ignores SIGCHLD: the kernel does not count the CPU time, faults, reads and switches of its children",
+    /// Why a number may be too small in a launch: children are missing in it.
+    pub fn missing_children(&self, metric: Metric) -> Option<&'static str> {
+        let is_meant = |launch: &Measured| metric != Metric::BytesRead || !launch.read_by_device;
+        let lacks = |launch: &Measured| launch.lacks_children && metric.is_of_reaped() && is_meant(launch);
+        self.launches.iter().flatten().any(lacks).then_some(
+            "a process ignores SIGCHLD: if it has children, the kernel does not count their CPU time, faults, reads and switches",
         )
     }
 

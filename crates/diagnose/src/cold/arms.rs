@@ -305,7 +305,7 @@ fn sample(launched: LaunchInLab) -> Result<Sample, Failure> {
     // The device's own counter: `ru_inblock` knows nothing of the prefetcher's reads.
     measures.insert(Metric::BytesRead, launched.io.bytes.0 as f64);
     let lacks_children = launched.outcome.usage.is_some_and(|usage| usage.lacks_children);
-    Ok(Sample::Measured(Measured { measures, lacks_children, ..Measured::default() }))
+    Ok(Sample::Measured(Measured { measures, lacks_children, read_by_device: true, ..Measured::default() }))
 }
 
 #[cfg(test)]

@@ -123,6 +123,8 @@ fn notes(input: &Input<'_>) -> Vec<String> {
         notes.push("the plan was made from other launches than those that judge it".to_owned());
         notes.extend(input.ended.and_then(|ended| ended.why.clone()));
         notes.extend(sham_reads(input));
+        let missing = input.comparison.results.iter().find_map(|result| result.missing_children(Metric::Cpu));
+        notes.extend(missing.map(str::to_owned));
     }
     if trained.discarded > 0 {
         notes.push(format!("{} recorded launches were not cold and were repeated", trained.discarded));

@@ -10,7 +10,7 @@ use slowpath_fix::Proposal;
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::target::Target;
 use slowpath_verify::printed::{Outcome, quantity};
-use slowpath_verify::{ArmResult, Comparison, Judgement, Metric, judge};
+use slowpath_verify::{Comparison, Judgement, Metric, judge};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -84,7 +84,7 @@ fn judged(input: &Input<'_>, compared: &Comparison, ended: &Ended) -> Result<Vec
     let deciding = judge(JUDGED_BY)?;
     let beside: Vec<(Metric, Vec<Judgement>)> =
         BESIDE.into_iter().map(|metric| Ok((metric, judge(metric)?))).collect::<Result<_, Failure>>()?;
-    let lacks_children = compared.results.iter().any(|result| result.missing_children().is_some());
+    let lacks_children = missing_children(compared).is_some();
     let of = |judgement: &Judgement| {
         let arm = &input.arms[judgement.arm];
         let proposal = arm.proposal.map(|number| &input.found.proposals[number]);
@@ -107,6 +107,11 @@ fn judged(input: &Input<'_>, compared: &Comparison, ended: &Ended) -> Result<Vec
         Verdict { beside: others.collect(), decision, ..verdict }
     };
     Ok(deciding.iter().map(of).collect())
+}
+
+/// Why the CPU time of some arm may be too small.
+fn missing_children(compared: &Comparison) -> Option<&'static str> {
+    compared.results.iter().find_map(|result| result.missing_children(JUDGED_BY))
 }
 
 /// Fixes that were not launched in blocks.
@@ -148,7 +153,7 @@ fn notes(input: &Input<'_>, verdicts: &[Verdict]) -> Vec<String> {
     notes.extend(doubtful.filter_map(|proposal| proposal.caution.clone()));
     if let Some((compared, ended)) = input.compared {
         notes.extend(not_wholly_warm(compared));
-        notes.extend(compared.results.first().and_then(ArmResult::missing_children).map(str::to_owned));
+        notes.extend(missing_children(compared).map(str::to_owned));
         notes.extend(ended.why.clone());
     }
     if input.compared.is_some() {

@@ -41,7 +41,7 @@ const LONGEST_LOOK: Duration = Duration::from_secs(10);
 /// How often the guardian compares.
 const LOOKS_EVERY_MS: u16 = 2_000;
 const HELD_BACK: &str = "a process of the command does not show its memory (it holds the lock of its memory map, as with a page of \
-                         a FUSE or network file that does not come)";
+                         a FUSE or network file that does not come), or the file system of what `--ready` names does not answer";
 
 /// What main asks for: stands in a sealed memory file that the guardian inherits. The next one comes through the channel when the
 /// launch before has ended ([`wire::ToLauncher::Again`]).

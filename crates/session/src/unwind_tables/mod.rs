@@ -14,12 +14,12 @@ use mapped_file::MappedFiles;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use parser::{Asked, Parser, startup_files};
 pub use promptness::{UsualSlices, ask_for_short_slices};
-use slowpath_capture::{CaptureError, Recorder, TableParts, VDSO};
+use slowpath_capture::{CaptureError, NewModule, Recorder, TableParts, VDSO};
 use slowpath_launch::Identity;
 use slowpath_symbols::audit::vdso_image;
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::BorrowedFd;
@@ -40,7 +40,7 @@ const SMALL: u64 = 4 << 20;
 /// How many children that ended are replaced: files that end parsers may be many, and each costs a fork of the recorder.
 const REPLACEMENTS: u32 = 16;
 
-/// Files that wait for their tables at most: each holds a descriptor.
+/// Files that are open and wait for their tables at most.
 const MOST_WAITING: usize = 1024;
 
 /// What a table is to be made of: its size in bytes, what it is, and the file.
@@ -56,6 +56,8 @@ pub struct TableMaker {
     /// One is for small files only: they do not wait for large ones.
     parsers: Vec<Parser>,
     replacements: u32,
+    /// Files that were met and not opened yet.
+    met: VecDeque<NewModule>,
     /// The smallest first.
     waiting: Vec<Wanted>,
     /// Files whose processes ended before they could be opened.
@@ -76,6 +78,7 @@ impl TableMaker {
             identity: identity.clone(),
             parsers: Vec::new(),
             replacements: 0,
+            met: VecDeque::new(),
             waiting: Vec::new(),
             unopened: BTreeSet::new(),
             mapped: MappedFiles::start(identity),
@@ -107,7 +110,10 @@ impl TableMaker {
 
     /// Asks for the tables of files that were met, and loads those that are made. Never waits.
     pub fn tick(&mut self, recorder: &mut Recorder) {
-        for module in recorder.new_modules() {
+        self.met.extend(recorder.new_modules());
+        while self.waiting.len() < MOST_WAITING
+            && let Some(module) = self.met.pop_front()
+        {
             match self.mapped.open(&module) {
                 Ok((size, file)) => {
                     self.unopened.remove(&module.module);
@@ -238,13 +244,10 @@ impl TableMaker {
 
     /// What is asked for or waits.
     fn left(&self) -> usize {
-        self.waiting.len() + self.parsers.iter().filter(|one| one.is_busy()).count()
+        self.met.len() + self.waiting.len() + self.parsers.iter().filter(|one| one.is_busy()).count()
     }
 
     fn wants(&mut self, wanted: Wanted) {
-        if self.waiting.len() >= MOST_WAITING {
-            return self.gap("too many files waited for theirs");
-        }
         let at = self.waiting.partition_point(|other| other.size <= wanted.size);
         self.waiting.insert(at, wanted);
     }

@@ -27,8 +27,9 @@ pub fn of(
 
 /// CPU time and counts that lack processes, by arm.
 fn missing_children(arms: &[BenchmarkArm], compared: &Comparison) -> Vec<String> {
-    let of_arm =
-        |(arm, result): (&BenchmarkArm, &ArmResult)| Some(format!("{}: {}", arm.name, result.missing_children()?));
+    let of_arm = |(arm, result): (&BenchmarkArm, &ArmResult)| {
+        Some(format!("{}: {}", arm.name, result.missing_children(Metric::Cpu)?))
+    };
     arms.iter().zip(&compared.results).filter_map(of_arm).collect()
 }
 

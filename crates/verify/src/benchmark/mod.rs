@@ -189,11 +189,12 @@ impl<'a> Launches<'a> {
         }
         let mut measures = measures(&launched.outcome);
         let lacks_children = launched.outcome.usage.is_some_and(|usage| usage.lacks_children);
+        let read_by_device = launched.device.is_some();
         if let Some(bytes) = launched.device {
             measures.insert(Metric::BytesRead, bytes.0 as f64);
         }
         let own = measures.get(&Metric::Cpu).copied().unwrap_or(0.0);
-        Ok(Sample::Measured(Measured { measures, lacks_children, around: after.since(&before, own) }))
+        Ok(Sample::Measured(Measured { measures, lacks_children, read_by_device, around: after.since(&before, own) }))
     }
 }
 

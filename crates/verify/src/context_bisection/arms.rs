@@ -132,9 +132,8 @@ impl<'a> Arms<'a> {
             return Ok(Sample::Failed(failure.to_string()));
         }
         let measures = measures(&outcome);
-        let lacks_children = outcome.usage.is_some_and(|usage| usage.lacks_children);
         let own = measures.get(&Metric::Cpu).copied().unwrap_or(0.0);
-        Ok(Sample::Measured(Measured { measures, lacks_children, around: after.since(&before, own) }))
+        Ok(Sample::Measured(Measured { measures, around: after.since(&before, own), ..Measured::default() }))
     }
 }
 
