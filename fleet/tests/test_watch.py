@@ -1,6 +1,7 @@
 """watch: finds the day, the slice and the version of a regression, and nothing where days only scatter."""
 
 import json
+import tracemalloc
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,18 +26,28 @@ FIRST = date(2026, 3, 1)
 
 
 def field(
-    seed: int, *, slower: float = 1.0, only_version: bool = True, users: int = 900, weekend: float = 1.0
+    seed: int,
+    *,
+    slower: float = 1.0,
+    only_version: bool = True,
+    users: int = 900,
+    weekend: float = 1.0,
+    days: int = DAYS,
+    spell: tuple[int, int] = (CHANGED, DAYS),
 ) -> dict[str, Any]:
     """Users who launch on most days; from day 13 on, device M2 is slower: with version 2, or with every version.
+
+    `spell`: the first day on which it is, and the first one on which it no longer is.
 
     Everybody's launches take `weekend` times as long on two days of each week, the last two of all days among them.
     """
     random = np.random.default_rng(seed)
     n = users * 25
-    owner, day = random.integers(0, users, n), random.integers(0, DAYS, n)
-    device, version = owner % 3, np.where((day >= CHANGED) & (random.random(n) < 0.8), 1, 0)
+    owner, day = random.integers(0, users, n), random.integers(0, days, n)
+    slow_day = (day >= spell[0]) & (day < spell[1])
+    device, version = owner % 3, np.where(slow_day & (random.random(n) < 0.8), 1, 0)
     value = np.exp(6 + random.normal(0, 0.4, users)[owner] + random.normal(0, 0.3, n))
-    hit = (device == 2) & ((version == 1) if only_version else (day >= CHANGED))
+    hit = (device == 2) & ((version == 1) if only_version else slow_day)
     value = np.where(np.isin(day % 7, (4, 5)), value * weekend, value)
     return {
         "time": [str(FIRST + timedelta(days=int(one))) for one in day],
@@ -285,6 +296,55 @@ def test_a_slow_weekend_alerts_nobody_and_a_short_window_says_what_it_needs(
     short = run(store, capsys, "--alert", "--since", "13d")
     assert short["tested"] == 0 and "13 days, fewer than 14" in short["unavailable"][0]["reason"]
     assert not any("days on each side" in note for note in short["notes"])
+
+
+def test_a_recent_change_is_seen_soon_however_long_the_store(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = stored(tmp_path, field(6, slower=2, users=1500, days=150, spell=(141, 150)))
+    found = run(store, capsys, "--alert", code=1)
+    assert found["since"] == str(FIRST + timedelta(days=90)) and "the last 60 days" in str(found["notes"])
+    top = found["changes"][0]
+    assert (top["where"], top["day"], top["version"]) == ({"device": "M2"}, str(FIRST + timedelta(days=141)), "2")
+    whole = run(store, capsys, "--since", str(FIRST))
+    assert whole["since"] == str(FIRST) and "the last 60 days" not in str(whole["notes"])
+    assert "150 days a change needs 18 days on each side" in str(whole["notes"])
+
+
+def test_years_are_searched_in_little_memory() -> None:
+    series = weekly(np.random.default_rng(27), 730, 2_000, PATTERNS["weekend"], {500: 0.05})
+    tracemalloc.start()
+    found = best_split(series)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found is not None and found.p < 1e-6 and found.until == 730
+    assert most < 64e6
+
+
+def test_a_change_that_went_again_is_judged_and_listed_by_its_own_days(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # It came less than 14 days before the end: the day on which it went is not sought as a change of its own.
+    first, end = 17, 22
+    table = field(9, slower=1.35, only_version=False, users=1500, days=30, spell=(first, end))
+    found = run(stored(tmp_path, table), capsys, "--by", "device")
+    of_device = [change for change in found["changes"] if change["where"] == {"device": "M2"}]
+    assert sorted(one["quantile"] for one in of_device) == ["50", "95"] and found["folded"] == 0
+    inside = [str(FIRST + timedelta(days=day)) for day in range(first, end)]
+    launches = list(zip(table["time"], table["device"], strict=True))
+    for one in of_device:
+        assert (one["day"], one["until"]) == (inside[0], inside[-1])
+        assert one["n"][1] == sum(device == "M2" and day in inside for day, device in launches)
+        assert one["relative"]["low"] > 0.2
+
+
+def test_a_change_too_near_to_others_to_be_sought_again_is_kept() -> None:
+    random = np.random.default_rng(28)
+    series = weekly(random, 40, 40_000, PATTERNS["weekend"], {15: 0.05, 21: 0.08, 27: 0.2})
+    first = best_split(series)
+    # The one before it is found next, and then has 12 days between its neighbors.
+    assert first is not None and first.at == 27
+    assert [one.at for one in further(series, first, 1e-4)] == [15, 21, 27]
 
 
 def test_a_quantile_that_moved_against_the_share_is_no_clear_change() -> None:

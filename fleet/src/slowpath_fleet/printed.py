@@ -211,7 +211,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     relative: Annotated[Quantity, described("Share of `before`.")]
     q: Annotated[float, described("Benjamini-Hochberg adjusted p over all series.")]
     since: str
-    until: str
+    until: Annotated[str, described("Last day of the new level: before it went or changed again, or of the window.")]
     n: Annotated[list[int], described("Launches before and after.")]
 
 

@@ -23,7 +23,7 @@ MOST_SHOWN = 12
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Its arguments."""
     store_argument(parser)
-    parser.add_argument("--since", metavar="WHEN", help="30d before the last day, or a date (default: all days)")
+    parser.add_argument("--since", metavar="WHEN", help="first day: 30d up to the last one, or a date (default: 60d)")
     parser.add_argument("--by", metavar="COLUMNS", help="columns whose values are watched (default: all)")
     parser.add_argument("--quantiles", default="50,95", metavar="Q", help="in percent (default: 50,95)")
     parser.add_argument("--fdr", type=float, default=0.01, metavar="RATE", help="false-discovery rate (default: 0.01)")

@@ -39,6 +39,8 @@ NOT_A_CONDITION = ("experiment", "arm", "robot")
 MOST_SERIES = 100
 # Standard errors by which a slice must change more than all launches do, to be listed beside them.
 MORE_THAN_ALL = 3.0
+# Days that are watched where no `--since` is given: in longer windows a change needs more days before it is seen.
+USUAL_DAYS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class WatchOptions:
     """What is watched."""
 
     metric: str | None
-    # `30d` before the last day of the data, or a date; None: all days.
+    # `30d` before the last day of the data, or a date; None: the last USUAL_DAYS days.
     since: str | None
     # Columns whose values are slices; None: all that are conditions.
     columns: list[str] | None
@@ -74,7 +76,8 @@ def watch(store: Store, engine: Engine, options: WatchOptions) -> WatchResult:
     metric = store.metric(options.metric)
     unit = unit_of(store.manifest.units[metric])
     first_of_all, last = days_of(engine, metric)
-    first = max(first_of_all, beginning(options.since, last)) if options.since is not None else first_of_all
+    since = f"{USUAL_DAYS}d" if options.since is None else options.since
+    first = max(first_of_all, beginning(since, last))
     days = int((last - first).astype(np.int64)) + 1
     slices = slices_of(store, engine, options, metric, (first, last))
     watched = [
@@ -96,7 +99,7 @@ def watch(store: Store, engine: Engine, options: WatchOptions) -> WatchResult:
         changes=found,
         tested=len(judged),
         folded=folded,
-        notes=notes(options, len(slices), days),
+        notes=notes(options, len(slices), days, bool(first > first_of_all)),
         unavailable=unavailable(slices, days, len(judged)),
     )
 
@@ -161,7 +164,7 @@ def listed(
         splits = further(one.daily, split, level)
         ends = [0, *(each.at for each in splits), len(one.daily.launches)]
         for at, each in enumerate(splits):
-            days = (ends[at], each.at, ends[at + 2])
+            days = (ends[at], each.at, min(each.until, ends[at + 2]))
             if one.where and not stands_out(one, of_all.get(one.quantile), each):
                 folded += 1
                 continue
@@ -187,15 +190,17 @@ def is_clear(relative: Quantity, shift: float, min_effect: float) -> bool:
 def stands_out(one: Watched, whole: Daily | None, split: Split) -> bool:
     """Whether a slice changed more than all launches did, judged by the groups that both share.
 
-    A slice that holds a part of what changed, as all do, changes with it; it tells nothing new.
+    The days are those that were tested: a change that went again is compared with the days before and after it. A
+    slice that holds a part of what changed, as all do, changes with it; it tells nothing new.
     """
     if whole is None:
         return True
     shifts, errors = [], []
     for daily in (one.daily, whole):
-        before, after = daily.part(split.first, split.at), daily.part(split.at, split.end)
-        shifts.append(share(after) - share(before))
-        errors.append(influence(after) - influence(before))
+        searched, at, until = daily.part(split.first, split.end), split.at - split.first, split.until - split.first
+        within, without = searched.part(at, until), searched.without(at, until)
+        shifts.append(share(within) - share(without))
+        errors.append(influence(within) - influence(without))
     error = float(np.sqrt(variance(errors[0] - errors[1])))
     more = (shifts[0] - shifts[1]) * (1 if split.shift > 0 else -1)
     return error > 0 and more / error >= MORE_THAN_ALL
@@ -258,9 +263,11 @@ def series(
     return Series(where, metric, points)
 
 
-def notes(options: WatchOptions, slices: int, days: int) -> list[str]:
-    """What the lists do not show."""
+def notes(options: WatchOptions, slices: int, days: int, earlier: bool) -> list[str]:
+    """What the lists do not show; `earlier`: there are days before the window."""
     found = ["Launches of robots are left out."]
+    if earlier and options.since is None:
+        found.insert(0, f"These are the last {USUAL_DAYS} days; --since names another first day.")
     if days >= FEWEST_ALL_DAYS:
         fewest = fewest_days(days)
         short = "; below three weeks, only large changes stand out from days that differ" if days < 3 * WEEK else ""

@@ -29,6 +29,8 @@ WEEK = 7
 FEWEST_ALL_DAYS = 2 * WEEK
 # Launches, launches above the threshold and groups of users on each side.
 FEWEST_LAUNCHES, FEWEST_ABOVE, FEWEST_GROUPS = 100, 15, 24
+# Intervals whose groups are looked at together: there are as many intervals as days squared, in long windows millions.
+AT_ONCE = 8_192
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +44,23 @@ class Daily:
         """Some of the days."""
         return Daily(self.launches[first:end], self.above[first:end])
 
+    def without(self, first: int, end: int) -> Daily:
+        """The other days."""
+        others = np.r_[:first, end : len(self.launches)]
+        return Daily(self.launches[others], self.above[others])
+
 
 @dataclass(frozen=True, slots=True)
 class Split:
     """The best day to split a series at."""
 
-    # Number of the first day after the change, and the days that were searched: first, end.
+    # Number of the first day of another level, and of the first day after it: `end` if it stayed.
     at: int
+    until: int
+    # The days that were searched: first, end.
     first: int
     end: int
-    # Share after less share before, as between the same days of the week, and its standard errors.
+    # Share at that level less share of all other days, as between the same days of the week, and its standard errors.
     shift: float
     z: float
     # Corrected for the number of intervals that were tried.
@@ -115,16 +124,25 @@ def candidates(one: Daily) -> Intervals:
     fewest = fewest_days(days)
     found = Intervals(*np.triu_indices(days + 1, fewest))
     found = found.where((found.first >= fewest) & ((found.end == days) | (found.end <= days - fewest)))
-    by_group = found.sums(one.launches)
-    launches, above = by_group.sum(1), found.sums(one.above.sum(1))
-    enough = np.ones(len(launches), np.bool_)
+    pieces = [
+        Intervals(found.first[at : at + AT_ONCE], found.end[at : at + AT_ONCE])
+        for at in range(0, len(found.first), AT_ONCE)
+    ]
+    return found.where(np.concatenate([np.zeros(0, np.bool_), *(enough(one, piece) for piece in pieces)]))
+
+
+def enough(one: Daily, tried: Intervals) -> NDArray[np.bool_]:
+    """Whether there is enough to judge by, within and without."""
+    by_group = tried.sums(one.launches)
+    launches, above = by_group.sum(1), tried.sums(one.above.sum(1))
+    known = np.ones(len(launches), np.bool_)
     of_all = one.launches.sum(0)
     for n, slow, groups in (
         (launches, above, (by_group > 0).sum(1)),
         (of_all.sum() - launches, one.above.sum() - above, (by_group < of_all).sum(1)),
     ):
-        enough &= (n >= FEWEST_LAUNCHES) & (np.minimum(slow, n - slow) >= FEWEST_ABOVE) & (groups >= FEWEST_GROUPS)
-    return found.where(enough)
+        known &= (n >= FEWEST_LAUNCHES) & (np.minimum(slow, n - slow) >= FEWEST_ABOVE) & (groups >= FEWEST_GROUPS)
+    return known
 
 
 def regression(one: Daily, weekday: Integers, tried: Intervals) -> tuple[Floats, Floats, Floats]:
@@ -179,25 +197,27 @@ def best_split(one: Daily, first: int = 0) -> Split | None:
         return None
     best = int(np.lexsort((-np.abs(z), p))[0])
     at = int(days[tried.first[best]])
-    return Split(first + at, first, first + len(one.launches), float(shift[best]), float(z[best]), float(p[best]))
+    until = len(one.launches) if stayed[best] else int(days[tried.end[best] - 1]) + 1
+    end = first + len(one.launches)
+    return Split(first + at, first + until, first, end, float(shift[best]), float(z[best]), float(p[best]))
 
 
 def further(one: Daily, found: Split, level: float) -> list[Split]:
     """The change and those on both sides of it whose p is at most `level`, by day.
 
     The day of the first one was sought while the others were still in its sides: each is sought once more between its
-    neighbors.
+    neighbors. Where those leave too little to search, it stays as it was found.
     """
-    days = [each.at for each in recursion(one, found, level)]
+    rough = recursion(one, found, level)
     refined: list[Split] = []
-    for number, day in enumerate(days):
+    for number, each in enumerate(rough):
         first = refined[-1].at if refined else found.first
-        end = days[number + 1] if number + 1 < len(days) else found.end
+        end = rough[number + 1].at if number + 1 < len(rough) else found.end
         again = best_split(one.part(first, end), first)
         if again is not None and again.p <= level:
             refined.append(again)
-        elif day == found.at:
-            refined.append(found)
+        elif again is None or each is found:
+            refined.append(each)
     return refined
 
 
