@@ -15,8 +15,9 @@ fn ready(place: &Path, when: &str, script: &str) {
     let pid = running.child.id();
     let ended = || !processes_with(&value).contains(&pid);
     assert!(soon(ended), "{when}: record ends when the target is ready");
-    let alive = processes_with(&value);
-    assert!(!alive.is_empty(), "{when}: the target lives on");
+    if processes_with(&value).is_empty() {
+        panic!("{when}: the target does not live on: {:?}", running.wait());
+    }
     std::fs::write(place.join("go"), "").unwrap();
     let done = running.wait();
     done.succeeds();

@@ -129,10 +129,7 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
         sys::shield().map_err(process("shield"))?;
     }
     let (failure, failure_end) = if forks { Some(pipe().map_err(process("pipe"))?).unzip() } else { (None, None) };
-    let failure_end = match targets.is_some() {
-        true => failure_end.map(devtools::out_of_the_way).transpose().map_err(at_devtools)?,
-        false => failure_end,
-    };
+    let failure_end = failure_end.map(devtools::out_of_the_way).transpose().map_err(process("pipe"))?;
     let failure_end = failure_end.map_or_else(|| Report::Shared(RefCell::new(None)), Report::Pipe);
     let (streams, [stdin, stdout, stderr]) =
         plumb(spec, &post.null, post.pipes.take()).map_err(|error| (SetupStage::Stdio, error))?;
@@ -302,10 +299,9 @@ impl Observer<'_> {
             let mut count = [0; 8];
             matches!(nix::unistd::read(timer, &mut count), Ok(8))
         });
-        // An observation that fails will not become true; the time-out or the exit will end the launch.
-        // Whoever serves the file system of a path can hold back a look at it.
-        let Self { work, watch, .. } = self;
-        work.looking(|| watch.look(tick)).unwrap_or(false).then(sys::monotonic)
+        // Whoever serves the file system of a path can hold back a look at it. One that fails will not become true; the time-out or
+        // the exit will end the launch.
+        self.work.looking(|| self.watch.look(tick)).unwrap_or(false).then(sys::monotonic)
     }
 
     fn look_at_streams(&mut self) -> bool {
