@@ -250,9 +250,8 @@ pub(crate) fn own_cpu_times(facts: &LaunchFacts<'_>) -> BTreeMap<ProcessKey, Opt
 
 /// What CPU times lack where many threads ended soon and waits were not recorded: of each, up to a tick.
 pub fn stale_ends(tables: &Tables) -> Option<Unavailable> {
-    let exact: HashSet<(ProcessKey, u32)> =
-        tables.thread_counters.iter().filter(|row| row.end).map(|row| (row.process(), row.tid)).collect();
-    let is_stale = |exit: &&Exit| !exit.running && !exact.contains(&(exit.process(), exit.tid));
+    let switches = LastSwitches::new(tables);
+    let is_stale = |exit: &&Exit| !exit.running && switches.run_time(exit).is_none();
     let stale = tables.exits.iter().filter(is_stale).count() as u64;
     let known = cpu_times(tables).into_values().flatten().fold(0, |sum: u64, time| sum.saturating_add(time.0));
     let lacks = stale.saturating_mul(HALF_A_TICK.0) as f64;
@@ -273,21 +272,33 @@ pub fn stale_ends(tables: &Tables) -> Option<Unavailable> {
 const HALF_A_TICK: Nanos = Nanos(2_000_000);
 const STALE_SHARE: f64 = 0.05;
 
-/// Adds what the kernel's counters of a process grew by, where both ends are known: those of the end are rows of `exits`,
-/// whole when the last thread ended or recording did. The scheduler's counter in them is as old as the last tick or switch: for a thread
-/// that ends, `thread_counters` has what its last switch made of it, where waits were recorded. Those of the begin are in the first row of `execs`; a child that was
-/// made meanwhile began with none.
-fn count(tables: &Tables, sums: &mut BTreeMap<ProcessKey, Sums>) {
-    let mut last_switches: HashMap<(ProcessKey, u32), BTreeMap<Nanos, Nanos>> = HashMap::new();
-    for row in tables.thread_counters.iter().filter(|row| row.end) {
-        last_switches.entry((row.process(), row.tid)).or_default().insert(row.ts, row.run_time);
+/// What the scheduler had counted of each thread at its last switch, where waits were recorded (`thread_counters`); by the time of that.
+struct LastSwitches(HashMap<(ProcessKey, u32), BTreeMap<Nanos, Nanos>>);
+
+impl LastSwitches {
+    fn new(tables: &Tables) -> Self {
+        let mut all: HashMap<_, BTreeMap<_, _>> = HashMap::new();
+        for row in tables.thread_counters.iter().filter(|row| row.end) {
+            all.entry((row.process(), row.tid)).or_default().insert(row.ts, row.run_time);
+        }
+        Self(all)
     }
+
+    /// Of the thread that ends here: its last switch comes after. The same id can be that of a thread before or after it.
+    fn run_time(&self, exit: &Exit) -> Option<Nanos> {
+        self.0.get(&(exit.process(), exit.tid))?.range(exit.ts..).next().map(|(_, run_time)| *run_time)
+    }
+}
+
+/// Adds what the kernel's counters of a process grew by, where both ends are known: those of the end are rows of `exits`,
+/// whole when the last thread ended or recording did. The scheduler's counter in them is as old as the last tick or switch, so the one
+/// of the last switch counts where it is known. Those of the begin are in the first row of `execs`; a child that was made meanwhile
+/// began with none.
+fn count(tables: &Tables, sums: &mut BTreeMap<ProcessKey, Sums>) {
+    let switches = LastSwitches::new(tables);
     let mut at_end: HashMap<ProcessKey, (u64, Option<u64>, bool)> = HashMap::new();
     for exit in &tables.exits {
-        // A thread id can be used again.
-        let last_switch =
-            last_switches.get(&(exit.process(), exit.tid)).and_then(|of_id| of_id.range(exit.ts..).next());
-        let run_time = exit.run_time.max(last_switch.map(|(_, run_time)| *run_time));
+        let run_time = exit.run_time.max(switches.run_time(exit));
         let end = at_end.entry(exit.process()).or_insert((0, Some(0), false));
         end.0 = end.0.saturating_add(exit.min_flt).saturating_add(exit.maj_flt);
         end.1 = end.1.zip(run_time).map(|(sum, time)| sum.saturating_add(time.0));

@@ -55,8 +55,8 @@ impl DevTools {
         let answered = self.send(message.as_bytes(), deadline).and_then(|()| {
             loop {
                 let message = self.receive(deadline)?;
-                let told = serde_json::from_slice::<Value>(&message).ok();
-                if let Some(answer) = told.and_then(|told| answer(told, self.calls)) {
+                let said = serde_json::from_slice::<Value>(&message).ok();
+                if let Some(answer) = said.and_then(|said| answer(said, self.calls)) {
                     return Ok(answer);
                 }
             }
@@ -177,8 +177,8 @@ mod tests {
         let pieces: Vec<&[u8]> =
             vec![b"nonsense\0{\"method\":\"x\"}\0{\"id\":1,", b"\"result\":{\"ok\":", b"true}}\0{\"id\""];
         let (mut devtools, browser) = scripted(pieces);
-        let told = devtools.call(Some("s"), "A.b", json!({ "text": "\0" }), within(5000)).unwrap();
-        assert_eq!(told, json!({"ok": true}));
+        let answer = devtools.call(Some("s"), "A.b", json!({ "text": "\0" }), within(5000)).unwrap();
+        assert_eq!(answer, json!({"ok": true}));
         let error = devtools.call(None, "A.c", json!({}), within(200)).unwrap_err();
         assert!(matches!(error, CallError::Broken(VisitError::NoAnswer("A.c"))), "{error:?}");
         drop(devtools);

@@ -79,7 +79,7 @@ fn forger<'a>(target: &Identity, asked: Asked<'a>) -> Option<&'a Component> {
 }
 
 /// Whether somebody other than root and the owner can have made a name in this directory. In a sticky one anybody can, also for another
-/// user's file (of a directory where they may rename it). A directory is moved only by who may write in it, so there it keeps the way.
+/// user's file (of a directory where they may rename it). A directory is moved only by who may write in it, so above that the sticky bit is enough.
 fn lets_name(target: &Identity, directory: &Component, owner: u32, holds_it: bool) -> bool {
     let alone = Lookup { steps: Vec::new(), end: LookupEnd::File(directory.clone()), protected_symlinks: None };
     let keeps = directory.mode & 0o1000 != 0 && !holds_it;

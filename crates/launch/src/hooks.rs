@@ -13,8 +13,8 @@ pub trait Hooks {
         true
     }
 
-    /// The caller's end of the socket of [`LaunchSpec::devtools`], before the target exists. Dropped, it tells the target that nobody talks
-    /// to it any more.
+    /// The caller's end of the socket of [`LaunchSpec::devtools`], before the target exists. For the target the conversation ends when
+    /// it is dropped.
     fn on_devtools(&mut self, socket: OwnedFd) {
         drop(socket);
     }

@@ -1,4 +1,5 @@
-//! What the findings about the run-time linker share: which launch is shown, who pays, when a cost counts, what puts it in doubt, names of objects.
+//! What the findings about the run-time linker share: which launch is shown, who pays, when a cost counts, what puts it in doubt, names
+//! of objects.
 
 use super::doubts::Doubts;
 use super::relocation_cost::{LEAST_COST, LEAST_SHARE};
@@ -21,8 +22,8 @@ pub(super) fn is_material(cost: Nanos, facts: &LaunchFacts<'_>) -> bool {
 
 /// Who pays a cost that several starts have together: the program, how often it started, and of several programs the one that pays most.
 /// The second is the ending of the verb after it.
-pub(super) fn payers<'a>(
-    starts: impl Iterator<Item = (ProcessKey, Nanos)> + 'a,
+pub(super) fn payers(
+    starts: impl Iterator<Item = (ProcessKey, Nanos)>,
     facts: &LaunchFacts<'_>,
 ) -> (String, &'static str) {
     let mut by_name: BTreeMap<String, (u64, Nanos)> = BTreeMap::new();
@@ -121,15 +122,15 @@ mod tests {
         );
         let tables = tables.unwrap();
         let facts = LaunchFacts::new(&tables);
-        let told = |paid: &[(u32, u64)]| {
+        let named = |paid: &[(u32, u64)]| {
             let starts = paid
                 .iter()
                 .map(|(pid, ms)| (ProcessKey { pid: *pid, start: Nanos(u64::from(*pid) - 6) }, Nanos(ms * 1_000_000)));
             let (who, s) = payers(starts, &facts);
             format!("{who} pay{s}")
         };
-        assert_eq!(told(&[(7, 5)]), "perf pays");
-        assert_eq!(told(&[(7, 5), (8, 1)]), "2 starts of perf pay");
-        assert_eq!(told(&[(7, 5), (8, 1), (9, 30)]), "3 starts of 2 programs (most: bpftrace, 30.0 ms) pay");
+        assert_eq!(named(&[(7, 5)]), "perf pays");
+        assert_eq!(named(&[(7, 5), (8, 1)]), "2 starts of perf pay");
+        assert_eq!(named(&[(7, 5), (8, 1), (9, 30)]), "3 starts of 2 programs (most: bpftrace, 30.0 ms) pay");
     }
 }

@@ -162,7 +162,7 @@ static __always_inline int end(struct bpf_perf_event_data *context, u32 flags)
 }
 
 #ifdef WITH_STACKS
-/* One program for both ends, which the cookie of the event tells apart: to check a walk takes the kernel tens of milliseconds. Without
+/* One program for both ends, which the cookie of the event distinguishes: to check a walk takes the kernel tens of milliseconds. Without
  * one there is little to spare, and a call for the cookie would be added to each fault. */
 SEC("perf_event")
 int fault_end(struct bpf_perf_event_data *context)

@@ -12,7 +12,7 @@ pub(super) const ADDED: [&str; 2] = ["--remote-debugging-pipe", "--user-data-dir
 /// Arms from commands, each with a name where it was given one.
 ///
 /// # Errors
-/// A command chooses its own profile or its own way to DevTools, or cannot be driven.
+/// A command chooses its own profile or its own connection to DevTools, or cannot be driven.
 pub fn browsers(
     mut commands: Vec<(Option<String>, Vec<OsString>)>,
     invocation: &Invocation,
@@ -25,7 +25,7 @@ pub fn browsers(
             if text != name && (name.starts_with("user-data-dir") || name.starts_with("remote-debugging")) {
                 return Err(Failure::new(
                     Kind::Usage,
-                    format!("{text}: the profile and the way to DevTools are slowpath's"),
+                    format!("{text}: the profile and the connection to DevTools are slowpath's"),
                 )
                 .hint("leave it out; every round begins with a fresh profile"));
             }

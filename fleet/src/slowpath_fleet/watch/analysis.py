@@ -191,7 +191,7 @@ def stands_out(one: Watched, whole: Daily | None, split: Split) -> bool:
     """Whether a slice changed more than all launches did, judged by the groups that both share.
 
     The days are those that were tested: a change that went again is compared with the days before and after it. A
-    slice that holds a part of what changed, as all do, changes with it; it tells nothing new.
+    slice that holds a part of what changed, as all do, changes with it; it adds nothing new.
     """
     if whole is None:
         return True
