@@ -6,7 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 skip() { echo "build-aarch64: $1" >&2; exit 3; }
 . scripts/aarch64.sh
-libraries=target/aarch64-libraries
+# By another name than before the archive's signature was checked: what was unpacked then is not linked any more.
+libraries=target/aarch64-signed-libraries
 if [ ! -e "$libraries/usr/lib/aarch64-linux-gnu/libz.a" ]; then
     python3 bench/accept/debian_archive.py arm64 bookworm "$libraries" libelf1 libelf-dev zlib1g zlib1g-dev
 fi

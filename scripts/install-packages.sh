@@ -18,6 +18,8 @@ test="$test firefox-esr"
 test="$test gdb"
 # Another gRPC answers and asks ours; Google Benchmark's compare.py, which needs scipy, reads our results.
 test="$test python3-grpcio libbenchmark-tools python3-scipy"
+# Packages of the archive that are linked for aarch64 or boot are checked with it.
+test="$test gpgv debian-archive-keyring"
 # The man pages are read by man itself.
 test="$test man-db"
 browsers="chromium firefox-esr"

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LOG = ROOT / "target" / "test-output.log"
 KNOWN = ROOT / "scripts" / "known-skips.txt"
 
-BINARY = re.compile(rb"^     Running (?:unittests )?(?P<what>.*) \(.*\)\s*$|^   Doc-tests (?P<docs>\S+)\s*$")
+BINARY = re.compile(rb"^     Running (?:unittests )?(?P<what>.*) \(.*\)\s*$")
 BUILT = re.compile(rb"^ +(Compiling|Downloaded|Downloading) ")
 OWN = re.compile(rb"^(test result: |running \d+ tests?$|test .* \.\.\. (FAILED|ignored)|error(\[|:)|warning: |thread ')")
 SECTION = re.compile(rb"^---- (?P<test>.*) stdout ----\s*$")
@@ -45,7 +45,7 @@ class Seen:
     def shows(self, line: bytes) -> bool:
         """Takes a line; whether it is one for the screen."""
         if binary := BINARY.match(line):
-            self.binary = (binary["what"] or binary["docs"]).decode(errors="replace")
+            self.binary = binary["what"].decode(errors="replace")
             self.mode = "running"
             return True
         if result := RESULT.match(line):

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from slowpath_fleet import cli
+from slowpath_fleet.cells import AGGREGATES
 from slowpath_fleet.compare import compare
 from slowpath_fleet.engine import Engine
 from slowpath_fleet.errors import FleetError
@@ -283,6 +284,21 @@ def test_what_an_interrupted_ingest_moved_and_did_not_list_is_removed_by_the_nex
     ingest(store, [csv(tmp_path / "b.csv", GOOD.replace("u1", "u2"))], IngestOptions(), lambda line: None)
     found = set(store.directory.rglob("*.parquet"))
     assert kept < found and len(found) == 2 * len(kept) and outside.read_text() == "mine"
+
+
+@pytest.mark.parametrize("folder", ["rows", "rows/day=2026-03-09", *AGGREGATES])
+def test_nothing_is_removed_or_written_where_a_link_in_a_store_leads(tmp_path: Path, folder: str) -> None:
+    store, _ = take(tmp_path, csv(tmp_path / "a.csv", GOOD))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mine.parquet").write_text("mine")
+    place = store.directory / folder
+    if place.exists():
+        place.rename(tmp_path / "moved")
+    place.symlink_to(elsewhere)
+    with pytest.raises(FleetError, match="it is a link"):
+        ingest(store, [csv(tmp_path / "b.csv", GOOD.replace("u1", "u2"))], IngestOptions(), lambda line: None)
+    assert [file.name for file in elsewhere.iterdir()] == ["mine.parquet"]
 
 
 def test_a_second_source_keeps_the_case_of_the_columns_that_the_store_has(tmp_path: Path) -> None:

@@ -129,13 +129,6 @@ export function quantityInterval(q: Quantity): string | null {
   return lowUnit === highUnit && lowUnit !== undefined ? `${lowNumber} to ${high}` : `${low} to ${high}`;
 }
 
-/** `12.3 ms (95 % interval 11.0 to 13.9 ms)`. */
-export function quantity(q: Quantity, signed = false): string {
-  const interval = quantityInterval(q);
-  const value = quantityValue(q, signed);
-  return interval === null ? `${value} (no interval)` : `${value} (95${NO_BREAK}% interval ${interval})`;
-}
-
 /** A quantity with its sign turned: a change of -300 ms is a saving of 300 ms. */
 export function negated(q: Quantity): Quantity {
   return {

@@ -29,6 +29,11 @@ test("a fix that helped is named with its saving, interval, shares and predictio
   assert.match(plain(a.tried), /^The fix plan made it 320 ms faster \(95 % interval 310 to 330 ms\), 38 % of the cold launch and 72 % of the gap to a warm one; 350 ms had been predicted\.$/);
 });
 
+test("what a cause costs of one recording is no confidence interval", () => {
+  const why = plain(answer(makeReport({ diagnosis: "none" }), null).why);
+  assert.match(why, /most costly cause found: .*, 361 ms \(322 to 397 ms, high confidence; 1 more below\)\.$/);
+});
+
 test("when nothing helped the answer says so, with the effect that could have been seen", () => {
   const d = diagnosisFromText(LAUNCHES);
   d.verdicts = [verdict("plan", "no_difference", 4), verdict("empty", "helps", -30)];

@@ -6,7 +6,7 @@ import { HOSTILE_NAMES } from "../fixtures/io-map";
 import { reportOf } from "../fixtures/text-columns";
 import { readPage, UnreadableReport } from "../src/derive/read-report";
 import { displayText, shellCommand, shortenMiddle } from "../src/display-text";
-import { bytes, count, duration, inUnit, percent, quantity, quantityInterval, significant, timeOnAxis } from "../src/format";
+import { bytes, count, duration, inUnit, percent, quantityInterval, significant, timeOnAxis } from "../src/format";
 import { cellText, keyText } from "../src/derive/cell";
 
 const spaces = (s: string | null): string => (s ?? "null").replace(/\u00a0/g, " ");
@@ -61,9 +61,9 @@ test("times and sizes choose their unit and name it", () => {
   assert.deepEqual([0, 0.004, 0.0996, 0.5, 1].map((s) => spaces(percent(s))), ["0 %", "0.4 %", "10 %", "50 %", "100 %"]);
 });
 
-test("a quantity shows its interval, or says that it has none", () => {
-  assert.equal(spaces(quantity({ value: 12.3, low: 11, high: 13.94, unit: "ms" })), "12.3 ms (95 % interval 11 to 13.9 ms)");
-  assert.equal(spaces(quantity({ value: 3, low: null, high: 4, unit: "pages" })), "3 pages (no interval)");
+test("an interval has both ends, each with its unit where these differ", () => {
+  assert.equal(spaces(quantityInterval({ value: 12.3, low: 11, high: 13.94, unit: "ms" })), "11 to 13.9 ms");
+  assert.equal(quantityInterval({ value: 3, low: null, high: 4, unit: "pages" }), null);
   assert.equal(spaces(quantityInterval({ value: 1, low: 1000, high: 2 ** 21, unit: "bytes" })), "1,000 B to 2 MiB");
   assert.equal(spaces(inUnit(1.52, "ratio")), "1.52×");
 });

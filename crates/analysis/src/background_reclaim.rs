@@ -17,7 +17,7 @@
 
 use crate::launch_facts::{FaultPlace, LaunchFacts};
 use crate::processes::kernel_threads;
-use slowpath_recording::{MemoryThreads, ProbeState, Tables};
+use slowpath_recording::{MemoryThreads, Tables};
 use slowpath_tables::{MemoryWork, MemoryWorkKind, Nanos, PageCacheOp, Pages, ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -209,8 +209,7 @@ pub fn sum(costs: &[ThreadCost]) -> Quantity {
 
 /// Whether it was recorded who caused what.
 pub(crate) fn has_events(tables: &Tables) -> bool {
-    let ran = |one: &slowpath_recording::Probe| one.name == PROBE && one.state == ProbeState::Attached;
-    tables.manifest.probes.iter().any(ran) || !tables.memory_work.is_empty()
+    tables.manifest.ran(PROBE) || !tables.memory_work.is_empty()
 }
 
 impl Thread {

@@ -101,41 +101,6 @@ pub fn child_launches(tables: &Tables) -> Vec<ChildLaunch> {
         .collect()
 }
 
-/// The launches of one kind of child, in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KindOfChild {
-    /// The kind.
-    pub kind: String,
-    /// How they began.
-    pub origin: Origin,
-    /// From fork to ready, of those that got ready, in the order of their forks.
-    pub times: Vec<Nanos>,
-    /// Children of which no readiness was seen.
-    pub never_ready: usize,
-}
-
-/// Groups launches by kind and origin; kinds in the order of their first launch.
-pub fn by_kind(launches: &[ChildLaunch]) -> Vec<KindOfChild> {
-    let mut kinds: Vec<KindOfChild> = Vec::new();
-    for launch in launches {
-        let at = kinds.iter().position(|one| one.kind == launch.kind && one.origin == launch.origin);
-        let at = at.unwrap_or_else(|| {
-            kinds.push(KindOfChild {
-                kind: launch.kind.clone(),
-                origin: launch.origin,
-                times: Vec::new(),
-                never_ready: 0,
-            });
-            kinds.len() - 1
-        });
-        match launch.time() {
-            Some(time) => kinds[at].times.push(time),
-            None => kinds[at].never_ready += 1,
-        }
-    }
-    kinds
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,7 +179,5 @@ mod tests {
                 ("copy of app", Origin::Forked, None),
             ]
         );
-        let kinds = by_kind(&found);
-        assert_eq!((kinds.len(), kinds[1].times.as_slice(), kinds[2].never_ready), (4, &[Nanos(7)][..], 1));
     }
 }

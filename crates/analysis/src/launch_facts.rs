@@ -12,7 +12,7 @@ use crate::loader_work::{self, Start};
 use crate::processes::Processes;
 use crate::recording_times::RecordingTimes;
 use crate::round_trips::{Pair, round_trips};
-use slowpath_recording::{Probe, ProbeState, Tables};
+use slowpath_recording::{NotRecorded, Tables};
 use slowpath_tables::{Nanos, ProcessKey};
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -165,8 +165,8 @@ fn span(tables: &Tables) -> (Nanos, Nanos) {
 fn fault_places(tables: &Tables, files: &mut Files) -> Vec<FaultPlace> {
     let mut spaces = AddressSpaces::new(&tables.forks, &tables.execs, &tables.mappings);
     // A trace without mappings knows of no address that no file lies behind it.
-    let is_without = |probe: &Probe| probe.name == MAPPING && probe.state == ProbeState::Unavailable;
-    let are_known = !tables.mappings.is_empty() || !tables.manifest.probes.iter().any(is_without);
+    let is_without = matches!(tables.manifest.not_recorded(MAPPING), Some(NotRecorded::Refused(_)));
+    let are_known = !tables.mappings.is_empty() || !is_without;
     tables
         .faults
         .iter()

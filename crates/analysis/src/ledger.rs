@@ -33,7 +33,7 @@ pub use split::SplitBy;
 pub use states::{ThreadStates, TimelineThread};
 
 use lives::{Life, Lives};
-use slowpath_recording::{ProbeState, Tables};
+use slowpath_recording::{NotRecorded, Tables};
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Nanos, ProcessKey, Unavailable};
 use split::split;
@@ -129,16 +129,15 @@ pub fn not_asked_for() -> Unavailable {
 /// # Errors
 /// It was asked and could not be recorded, or no thread was seen from begin to end.
 pub fn ledger(tables: &Tables) -> Result<Option<Ledger>, Unavailable> {
-    let probe = |name: &str| tables.manifest.probes.iter().find(|one| one.name == name).map(|one| one.state);
-    let ran = |name: &str| probe(name) == Some(ProbeState::Attached);
+    let manifest = &tables.manifest;
     if tables.off_cpu.is_empty() {
-        match probe("off_cpu") {
-            None => return Ok(None),
-            Some(ProbeState::Unavailable) => {
+        match manifest.not_recorded("off_cpu") {
+            Some(NotRecorded::NotAskedFor) => return Ok(None),
+            Some(NotRecorded::Refused(_)) => {
                 let reason = "when threads do not run could not be recorded on that machine";
                 return Err(missing(reason, "`slowpath doctor` there says what it lacks"));
             }
-            Some(ProbeState::Attached) => {}
+            None => {}
         }
     }
     let lives = Lives::new(tables);
@@ -154,8 +153,8 @@ pub fn ledger(tables: &Tables) -> Result<Option<Ledger>, Unavailable> {
         threads,
         processes,
         incomplete_threads: lives.incomplete,
-        lost_intervals: tables.manifest.losses.of("off_cpu"),
-        has_memory_calls: ran("memory") || !tables.memory_calls.is_empty(),
+        lost_intervals: manifest.losses.of("off_cpu"),
+        has_memory_calls: manifest.ran("memory") || !tables.memory_calls.is_empty(),
     }))
 }
 

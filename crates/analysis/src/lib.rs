@@ -56,6 +56,7 @@ pub mod memory_fixes;
 mod memory_rows;
 pub mod merge;
 pub mod metrics;
+pub mod not_recorded;
 pub mod off_cpu_times;
 mod opening_threads;
 mod paced_threads;

@@ -15,13 +15,12 @@
 //! - What a hypervisor took (`stolen`) stays: in which fault it did is not known.
 
 use crate::integer_hash::IntegerMap;
-use slowpath_recording::{ProbeState, Tables};
+use slowpath_recording::Tables;
 use slowpath_tables::{Fault, MemoryCall, MemoryWork, MemoryWorkKind, Nanos, OffCpu, OffCpuReason, ProcessKey};
 
 /// Whether a recording shows when threads did not run.
 pub(crate) fn waits_recorded(tables: &Tables) -> bool {
-    let probes = &tables.manifest.probes;
-    !tables.off_cpu.is_empty() || probes.iter().any(|one| one.name == "off_cpu" && one.state == ProbeState::Attached)
+    !tables.off_cpu.is_empty() || tables.manifest.ran("off_cpu")
 }
 
 /// What is to be taken off the durations of faults and memory calls.

@@ -12,7 +12,7 @@ use crate::off_cpu_times::waits_recorded;
 use crate::processes::{Process, Processes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_recording::{MachineFaults, ProbeState, Tables};
+use slowpath_recording::{MachineFaults, Tables};
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Bytes, Exec, Exit, FaultKind, Nanos, ProcessKey, Unavailable};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -167,8 +167,7 @@ fn kinds(tables: &Tables) -> HashMap<ProcessKey, String> {
 
 /// Sums of nothing, with zeros for what was recorded.
 fn empty(tables: &Tables) -> Sums {
-    let ran =
-        |probe: &str| tables.manifest.probes.iter().any(|one| one.name == probe && one.state == ProbeState::Attached);
+    let ran = |probe: &str| tables.manifest.ran(probe);
     let waits = waits_recorded(tables);
     let memory = ran("memory") || !tables.memory_calls.is_empty();
     Sums {

@@ -15,3 +15,4 @@ pub mod isolation;
 pub mod launch;
 pub mod startup;
 pub mod text;
+mod whole_json;

@@ -1,9 +1,9 @@
 //! Files of a page's directory: opened beneath it and nowhere else, whatever its links say.
 
-use std::ffi::CString;
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -43,28 +43,13 @@ impl Site {
     }
 }
 
-/// Opens for reading; see openat2(2).
+/// Opens for reading; see openat2(2). Other mounts below the directory belong to the site, which `slowpath_process::open_beneath` would refuse:
+/// parts of a site are volumes of their own in containers, and a page that lacks them without a word would be measured as another one. Who
+/// can mount there could as well write there. openat2 asks to try again only about `..`, and no path here has one.
 fn beneath(directory: &OwnedFd, path: &str) -> io::Result<OwnedFd> {
-    let path = CString::new(path)?;
-    // SAFETY: open_how is plain numbers, for which zeros are values.
-    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    how.flags = (libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY) as u64;
-    how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_MAGICLINKS;
-    // SAFETY: the path ends with NUL, `how` is as large as it is said to be, and both live until the call returns.
-    let opened = unsafe {
-        libc::syscall(
-            libc::SYS_openat2,
-            directory.as_raw_fd(),
-            path.as_ptr(),
-            &raw const how,
-            size_of::<libc::open_how>(),
-        )
-    };
-    if opened < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel just returned this descriptor to us alone.
-    Ok(unsafe { OwnedFd::from_raw_fd(opened as i32) })
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    Ok(openat2(directory, path, flags, Mode::empty(), resolve)?)
 }
 
 /// The bytes that `%xx` stand for; `None` for what is no text then.
@@ -126,6 +111,7 @@ pub(crate) fn media_type(name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::CString;
     use std::io::Read;
     use std::os::unix::fs::symlink;
 

@@ -14,18 +14,26 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use slowpath_process::loopback::{are_users_known, secret, user_of};
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 use tower_http::services::ServeFile;
 use tower_http::services::fs::ServeFileSystemResponseBody as Body;
 
 /// Name of the cookie that holds the secret.
 const COOKIE_NAME: &str = "slowpath";
+/// Connections to one address that are open at once; a browser has six. For one more the oldest is given up, whatever it waits for. Not of all
+/// addresses together: a browser keeps some to each page that it has visited.
+const MOST_VISITS: usize = 64;
+/// Pause after a connection that could not be accepted: without a free descriptor the next attempt fails at once, too.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Serves pages until it is dropped.
 pub struct PageServer {
@@ -85,7 +93,7 @@ impl PageServer {
                 }
             }
         }
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new().name("pages".to_owned()).spawn(move || {
             runtime.block_on(async {
@@ -116,16 +124,30 @@ impl Drop for PageServer {
 
 async fn serve(listener: TcpListener, served: Arc<Served>) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+    let mut visits: VecDeque<AbortHandle> = VecDeque::new();
     loop {
-        // The browser may give up a connection before it is accepted.
-        let Ok((stream, peer)) = listener.accept().await else { continue };
-        let is_users = served.is_users(peer);
+        let Ok((stream, peer)) = listener.accept().await else {
+            // One that was given up before it was accepted, or no descriptor is left.
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        // A stranger's takes neither a task nor a descriptor: it is closed here.
+        if !served.is_users(peer) {
+            continue;
+        }
+        visits.retain(|visit| !visit.is_finished());
+        if visits.len() == MOST_VISITS
+            && let Some(oldest) = visits.pop_front()
+        {
+            oldest.abort();
+        }
         let served = Arc::clone(&served);
-        tokio::spawn(async move {
-            let service = service_fn(move |request| answer(Arc::clone(&served), is_users, request));
+        let visit = tokio::spawn(async move {
+            let service = service_fn(move |request| answer(Arc::clone(&served), request));
             let connection = auto::Builder::new(TokioExecutor::new());
             let _ = connection.serve_connection(TokioIo::new(stream), service).await;
         });
+        visits.push_back(visit.abort_handle());
     }
 }
 
@@ -154,10 +176,7 @@ impl Served {
     }
 }
 
-async fn answer(served: Arc<Served>, is_users: bool, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
-    if !is_users {
-        return Ok(empty(StatusCode::FORBIDDEN));
-    }
+async fn answer(served: Arc<Served>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
     // Who does not know the secret does not get to know which files there are.
     let Some(found) = served.path(&request).and_then(|path| served.site.find(path)) else {
         return Ok(empty(StatusCode::NOT_FOUND));
@@ -207,10 +226,12 @@ fn escaped(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Read, Write};
+    use std::io::{BufRead, BufReader, Read, Write};
     use std::net::TcpStream;
     use std::os::unix::fs::symlink;
+    use std::os::unix::thread::JoinHandleExt;
     use std::path::PathBuf;
+    use std::process::{Command, Stdio};
 
     fn host(url: &str) -> &str {
         url.trim_start_matches("http://").split('/').next().unwrap()
@@ -313,15 +334,123 @@ mod tests {
         let pages = [page("a", site.path().join("a"), "index.html")];
         let server = PageServer::start_for(&pages, own + 1).unwrap();
         let url = &server.urls()[0];
-        let answer = get(url, &format!("{}/", inside(url)));
-        assert!(answer.contains("403") && !answer.contains("hello"), "{answer}");
+        let mut stream = TcpStream::connect(host(url)).unwrap();
+        // It may be closed before all is written.
+        let _ = write!(stream, "GET {}/ HTTP/1.1\r\nHost: {}\r\n\r\n", inside(url), host(url));
+        assert!(is_closed(&stream, Duration::from_secs(10)));
     }
 
-    /// The answer to a client that is bound to the device, which takes no privilege.
+    /// Whether the server closes a connection within this time, without a word.
+    fn is_closed(mut stream: &TcpStream, within: Duration) -> bool {
+        stream.set_read_timeout(Some(within)).unwrap();
+        match stream.read(&mut [0]) {
+            Ok(read) => read == 0,
+            Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
+        }
+    }
+
+    /// CPU time that the server has taken.
+    fn cpu_time(server: &PageServer) -> Duration {
+        let thread = server.thread.as_ref().unwrap().as_pthread_t();
+        let mut clock = 0;
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the thread has not been joined, and both results are written to places of ours.
+        let done = unsafe {
+            libc::pthread_getcpuclockid(thread, &raw mut clock) == 0 && libc::clock_gettime(clock, &raw mut time) == 0
+        };
+        assert!(done);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    }
+
+    /// What it takes of a second, with what happens meanwhile.
+    fn of_a_second(server: &PageServer) -> Duration {
+        let before = cpu_time(server);
+        std::thread::sleep(Duration::from_secs(1));
+        cpu_time(server) - before
+    }
+
+    #[test]
+    fn silent_connections_of_another_user_are_closed_at_once_and_take_no_time_after() {
+        let site = site();
+        // SAFETY: takes nothing and cannot fail.
+        let own = unsafe { libc::geteuid() };
+        let server = PageServer::start_for(&[page("a", site.path().join("a"), "index.html")], own + 1).unwrap();
+        let address = host(&server.urls()[0]).to_owned();
+        let strangers: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&address).unwrap()).collect();
+        let held = strangers.iter().position(|stranger| !is_closed(stranger, Duration::from_secs(10)));
+        assert_eq!(held, None);
+        let took = of_a_second(&server);
+        assert!(took < Duration::from_millis(100), "{took:?}");
+    }
+
+    #[test]
+    fn the_oldest_silent_connection_of_the_user_is_given_up_for_a_new_one() {
+        let site = site();
+        let server = PageServer::start(&[page("a", site.path().join("a"), "index.html")]).unwrap();
+        let url = &server.urls()[0];
+        let silent: Vec<TcpStream> = (0..MOST_VISITS + 8).map(|_| TcpStream::connect(host(url)).unwrap()).collect();
+        assert!(get(url, &format!("{}/", inside(url))).ends_with("hello"));
+        assert!(silent[..9].iter().all(|one| is_closed(one, Duration::from_secs(10))));
+        assert!(silent[9..].iter().all(|one| !is_closed(one, Duration::from_millis(1))));
+    }
+
+    /// Says that a process runs one test alone: a limit is one of a whole process, and other tests need descriptors.
+    const ALONE: &str = "SLOWPATH_BROWSE_ALONE";
+
+    /// How many descriptors this process may have; returns how many it might before.
+    fn limit_descriptors(most: libc::rlim_t) -> libc::rlim_t {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: the kernel writes to a structure of ours.
+        assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }, 0);
+        let before = std::mem::replace(&mut limit.rlim_cur, most);
+        // SAFETY: the kernel reads a structure of ours.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
+        before
+    }
+
+    #[test]
+    fn a_server_without_a_descriptor_rests_and_serves_as_soon_as_it_has_one() {
+        if std::env::var_os(ALONE).is_none() {
+            let name = "server::tests::a_server_without_a_descriptor_rests_and_serves_as_soon_as_it_has_one";
+            let mut test = Command::new(std::env::current_exe().unwrap());
+            let done = test.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
+            let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+            assert!(done.status.success() && said.contains("1 passed"), "{said}");
+            return;
+        }
+        let site = site();
+        let server = PageServer::start(&[page("a", site.path().join("a"), "index.html")]).unwrap();
+        let url = &server.urls()[0];
+        let script = "import socket, sys; sys.stdin.readline(); held = socket.create_connection((sys.argv[1], int(sys.argv[2]))); \
+                      print('connected', flush=True); sys.stdin.readline()";
+        let (address, port) = host(url).split_once(':').unwrap();
+        let mut visitor = Command::new("/usr/bin/python3")
+            .args(["-c", script, address, port])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The standard streams are all that is left: nothing is accepted.
+        let before = limit_descriptors(3);
+        visitor.stdin.as_mut().unwrap().write_all(b"now\n").unwrap();
+        let mut line = String::new();
+        BufReader::new(visitor.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "connected\n");
+        let took = of_a_second(&server);
+        limit_descriptors(before);
+        assert!(took < Duration::from_millis(200), "{took:?}");
+        assert!(get(url, &format!("{}/", inside(url))).ends_with("hello"));
+        drop(visitor.stdin.take());
+        assert!(visitor.wait().unwrap().success());
+    }
+
+    /// The answer to a client that is bound to the device, which takes no privilege. One that is closed at once has none.
     fn asked_over_the_device(url: &str) -> String {
-        let script = "import socket as s, sys; c = s.socket(); c.setsockopt(s.SOL_SOCKET, s.SO_BINDTODEVICE, b'lo'); \
-                      c.connect((sys.argv[1], int(sys.argv[2]))); c.sendall(sys.argv[3].encode()); \
-                      print(b''.join(iter(lambda: c.recv(4096), b'')).decode())";
+        let script = "import socket as s, sys\n\
+                      c = s.socket(); c.settimeout(10); c.setsockopt(s.SOL_SOCKET, s.SO_BINDTODEVICE, b'lo')\n\
+                      c.connect((sys.argv[1], int(sys.argv[2])))\n\
+                      try: c.sendall(sys.argv[3].encode()); print(b''.join(iter(lambda: c.recv(4096), b'')).decode())\n\
+                      except OSError: pass";
         let (address, port) = host(url).split_once(':').unwrap();
         let request = format!("GET {}/ HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", inside(url), host(url));
         let done =
@@ -337,10 +466,11 @@ mod tests {
         // SAFETY: takes nothing and cannot fail.
         let own = unsafe { libc::geteuid() };
         let pages = [page("a", site.path().join("a"), "index.html")];
-        for (user, expected) in [(own, "200 OK"), (own + 1, "403")] {
+        for user in [own, own + 1] {
             let server = PageServer::start_for(&pages, user).unwrap();
             let answer = asked_over_the_device(&server.urls()[0]);
-            assert!(answer.contains(expected) && answer.contains("hello") == (user == own), "{answer}");
+            assert_eq!(answer.contains("200 OK") && answer.contains("hello"), user == own, "{answer}");
+            assert!(user == own || answer.trim().is_empty(), "{answer}");
         }
     }
 }

@@ -25,7 +25,7 @@ pub fn judged(limit: &Limit, result: &ArmResult, times: &Times, looked: Option<&
         _ => None,
     };
     // Where a recorded launch had no second process, nobody is missing.
-    let is_alone = seen.is_some_and(|seen| seen.processes == 1 && seen.processes_doubt.is_none());
+    let is_alone = seen.is_some_and(|seen| seen.processes.is_known_to_be(1));
     let doubt = |metric: Metric| result.missing_children(metric).filter(|_| !is_alone);
     match (limit.subject, seen) {
         (Subject::Time { metric, .. }, _) => {
@@ -33,16 +33,9 @@ pub fn judged(limit: &Limit, result: &ArmResult, times: &Times, looked: Option<&
             judged.unwrap_or_else(|| Judged::unavailable("no launch was looked at")).doubted(doubt(metric))
         }
         (Subject::Largest(metric), _) => verdict::exact(limit.budget, &result.values(metric)).doubted(doubt(metric)),
-        (Subject::Processes, Some(seen)) => {
-            verdict::recorded(limit.budget, seen.processes as f64, seen.processes_doubt.as_deref())
-        }
-        (Subject::DeniedOpens, Some(seen)) => match &seen.opens_missing {
-            Some(why) => Judged::unavailable(why.clone()),
-            None => verdict::recorded(limit.budget, seen.denied_opens as f64, seen.opens_doubt.as_deref()),
-        },
-        (Subject::ColdBytes, Some(seen)) => {
-            verdict::recorded(limit.budget, seen.cold_bytes as f64, seen.insertions_doubt.as_deref())
-        }
+        (Subject::Processes, Some(seen)) => verdict::recorded(limit.budget, &seen.processes),
+        (Subject::DeniedOpens, Some(seen)) => verdict::recorded(limit.budget, &seen.denied_opens),
+        (Subject::ColdBytes, Some(seen)) => verdict::recorded(limit.budget, &seen.cold_bytes),
         (Subject::Processes | Subject::DeniedOpens | Subject::ColdBytes, None) => {
             Judged::unavailable("it takes a recording")
         }

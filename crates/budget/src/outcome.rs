@@ -176,7 +176,7 @@ pub fn shown(value: f64, unit: Unit) -> String {
 mod tests {
     use super::*;
     use crate::file;
-    use crate::verdict::{exact, recorded};
+    use crate::verdict::{Counted, exact, recorded};
 
     fn checked(limit: &str, judge: impl Fn(f64) -> Judged) -> CheckedLimit {
         let limit = file::parse(&format!("[limits]\n{limit}")).unwrap().limits.remove(0);
@@ -190,7 +190,8 @@ mod tests {
         assert_eq!(faults.measured(), "9 to 12; 2 of 3 launches above");
         assert_eq!(checked("major_faults = 1", |budget| exact(budget, &[1.0, 1.0])).measured(), "1");
         assert_eq!(
-            checked("denied_opens = 0", |budget| recorded(budget, 3.0, None)).measured(),
+            checked("denied_opens = 0", |budget| recorded(budget, &Counted { number: 3, ..Counted::default() }))
+                .measured(),
             "3 in the recorded launch"
         );
         assert_eq!(checked("processes = 1", |_| Judged::unavailable("x")).measured(), "-");

@@ -4,13 +4,15 @@
 //! Owns which rows a limit is about, and the values that only a recording has ([`Seen`]). Everything counts from the
 //! release of exec until ready. Leaves what rows mean to `analysis`, and verdicts to [`crate::verdict`].
 
+use crate::verdict::Counted;
 use crate::{Limit, Subject};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::insertions::Cause;
 use slowpath_analysis::launch_facts::{FaultPlace, LaunchFacts};
+use slowpath_analysis::not_recorded;
 use slowpath_analysis::usage::cpu_times;
-use slowpath_recording::{Manifest, ProbeState, Tables};
+use slowpath_recording::{Manifest, Tables};
 use slowpath_tables::{FaultKind, Nanos, Open, Pages, ProcessKey, Quantity, Unit};
 use slowpath_verify::Metric;
 use std::collections::BTreeMap;
@@ -46,19 +48,11 @@ pub struct Share {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
     /// Processes of the tree.
-    pub processes: u64,
+    pub processes: Counted,
     /// Opens refused with `EACCES` or `EPERM`.
-    pub denied_opens: u64,
+    pub denied_opens: Counted,
     /// Bytes of files inserted into the page cache.
-    pub cold_bytes: u64,
-    /// Why the number of processes may be too small.
-    pub processes_doubt: Option<String>,
-    /// Why the number of denied opens may be too small.
-    pub opens_doubt: Option<String>,
-    /// Why opens could not be recorded at all.
-    pub opens_missing: Option<String>,
-    /// Why the number of bytes may be too small.
-    pub insertions_doubt: Option<String>,
+    pub cold_bytes: Counted,
     /// For every limit.
     pub responsible: Vec<Responsible>,
 }
@@ -70,14 +64,17 @@ pub fn examine(tables: &Tables, limits: &[Limit]) -> Seen {
     let denied = denied(&facts);
     let inserted = inserted(&facts);
     let manifest = &tables.manifest;
+    let counted = |sums: &BTreeMap<String, u64>, tables: &[&str], missing| Counted {
+        number: sums.values().fold(0, |sum, amount| sum.saturating_add(*amount)),
+        doubt: ends_early(manifest).or_else(|| lost(manifest, tables)),
+        missing,
+    };
+    let processes_missing = not_recorded::why(manifest, "process", "processes", "record them");
+    let insertions_missing = not_recorded::why(manifest, "page_cache", "what enters the page cache", "record it");
     Seen {
-        processes: processes.values().sum(),
-        denied_opens: denied.values().sum(),
-        cold_bytes: inserted.values().sum(),
-        processes_doubt: lost(manifest, &["forks", "execs"]),
-        opens_doubt: lost(manifest, &["opens"]),
-        opens_missing: opens_missing(manifest),
-        insertions_doubt: lost(manifest, &["page_cache"]),
+        processes: counted(&processes, &["forks", "execs"], processes_missing),
+        denied_opens: counted(&denied, &["opens"], not_recorded::opens(manifest)),
+        cold_bytes: counted(&inserted, &["page_cache"], insertions_missing),
         responsible: limits.iter().map(|limit| responsible(&facts, limit, &processes, &denied, &inserted)).collect(),
     }
 }
@@ -226,30 +223,27 @@ fn cpu(facts: &LaunchFacts<'_>, metric: Metric) -> BTreeMap<String, u64> {
 
 /// Loss of rows of tables, in words.
 fn lost(manifest: &Manifest, tables: &[&str]) -> Option<String> {
-    let lost: u64 = tables.iter().map(|table| manifest.losses.of(table)).sum();
+    let lost = manifest.losses.of_kinds(tables);
     (lost > 0).then(|| format!("{lost} rows of the recording were lost: there may have been more"))
 }
 
-/// Why opens are not in a recording.
-pub fn opens_missing(manifest: &Manifest) -> Option<String> {
-    let probe = manifest.probes.iter().find(|probe| probe.name == "open");
-    let refused = probe.is_some_and(|probe| probe.state == ProbeState::Unavailable);
-    let about_opens =
-        |what: &str| what == "open" || what == "system-call tracepoints" || what.contains("sys_exit_open");
-    let gap = manifest.unavailable.iter().find(|gap| about_opens(&gap.what));
-    match gap {
-        Some(gap) => Some(format!("{}: {}; {}", gap.what, gap.reason, gap.remedy)),
-        None if refused => Some("opens were not recorded".to_owned()),
-        // A recording names the probes that it was asked for.
-        None => (probe.is_none() && !manifest.probes.is_empty())
-            .then(|| "opens were not recorded: record without --no-files, or with --files".to_owned()),
-    }
+/// Why a recording lacks what came later; `None` where it goes as far as it is read.
+fn ends_early(manifest: &Manifest) -> Option<String> {
+    let why = match (&manifest.launch, manifest.ended) {
+        (Some(launch), _) if launch.ready.is_some() => return None,
+        (None, Some(_)) => return None,
+        (_, None) => "the recording did not end in order",
+        (Some(_), Some(_)) => manifest.stop_reason.as_deref().unwrap_or("the launch was never ready"),
+    };
+    Some(format!("{why}: there may have been more"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::file;
+    use slowpath_recording::ProbeState;
+    use slowpath_tables::missing::declared;
 
     const LAUNCH: &str = r#"
 == manifest
@@ -313,7 +307,7 @@ ts pid start tid path    call           result
 2000000 7 1  7   /later  -              -13
 ";
         let seen = seen("denied_opens = 0", rows);
-        assert_eq!((seen.denied_opens, &seen.opens_doubt), (3, &None));
+        assert!(seen.denied_opens.is_known_to_be(3), "{:?}", seen.denied_opens);
         let names: Vec<&str> = seen.responsible[0].named.iter().map(|share| share.name.as_str()).collect();
         assert_eq!(names, ["/kept (EPERM, sh)", "/secret (EACCES, ls)", "/secret (EACCES, sh)"]);
     }
@@ -331,7 +325,7 @@ ts pid start tid op  dev ino page pages asker
 2000000 7 1  7   add 1   5   9    1     fault
 ";
         let seen = seen("cold_bytes = \"1MB\"\nbytes_read = \"1MB\"", rows);
-        assert_eq!(seen.cold_bytes, 5 * 4096);
+        assert!(seen.cold_bytes.is_known_to_be(5 * 4096), "{:?}", seen.cold_bytes);
         assert_eq!(told(&seen.responsible[0]), [("/a", 16384.0), ("/b", 4096.0)]);
         assert_eq!(told(&seen.responsible[1]), told(&seen.responsible[0]));
     }
@@ -339,7 +333,7 @@ ts pid start tid op  dev ino page pages asker
     #[test]
     fn children_are_told_by_what_they_ran() {
         let seen = seen("processes = 1", "");
-        assert_eq!(seen.processes, 4);
+        assert!(seen.processes.is_known_to_be(4), "{:?}", seen.processes);
         assert_eq!(
             told(&seen.responsible[0]),
             [("ls -l", 2.0), ("sh -c x", 1.0), ("sh -c x (fork without exec)", 1.0)]
@@ -379,20 +373,35 @@ ts     pid start tid last utime   stime   run_time
 
     #[test]
     fn what_a_recording_lacks_is_said() {
-        let manifest = r#"
-== manifest
-{"losses": {"opens": 2, "faults": 1}, "unavailable": [{"what": "open", "reason": "refused", "remedy": "another kernel"}]}
-"#;
-        let tables = Tables::from_text(manifest).unwrap();
+        let probe = |name: &str, state| slowpath_recording::Probe { name: name.to_owned(), state };
+        let gap = declared::PROBE.of(&[&"open"], "refused", "another kernel");
+        let mut tables =
+            Tables::from_text("== manifest\n{\"ended\": 9, \"losses\": {\"opens\": 2, \"faults\": 1}}").unwrap();
+        tables.manifest.probes =
+            vec![probe("open", ProbeState::Unavailable), probe("page_cache", ProbeState::Unavailable)];
+        tables.manifest.unavailable = vec![gap];
         let seen = examine(&tables, &[]);
-        assert!(seen.opens_doubt.unwrap().starts_with("2 rows"));
-        assert_eq!(seen.opens_missing.unwrap(), "open: refused; another kernel");
-        let asked = |name: &str| Manifest {
-            probes: vec![slowpath_recording::Probe { name: name.to_owned(), state: ProbeState::Attached }],
-            ..Manifest::default()
+        assert_eq!(seen.denied_opens.missing.unwrap(), "probe open: refused; another kernel");
+        assert!(seen.denied_opens.doubt.unwrap().starts_with("2 rows"));
+        assert!(seen.cold_bytes.missing.unwrap().contains("not recorded on that machine"));
+        assert!(seen.processes.missing.unwrap().contains("processes: not recorded"));
+        assert_eq!(seen.cold_bytes.doubt, None);
+    }
+
+    #[test]
+    fn a_recording_that_ends_before_ready_may_lack_what_came_later() {
+        let doubt = |manifest: &str| {
+            let tables = Tables::from_text(&format!("== manifest\n{manifest}")).unwrap();
+            examine(&tables, &[]).processes.doubt
         };
-        assert_eq!(opens_missing(&asked("open")), None);
-        assert!(opens_missing(&asked("fault")).unwrap().contains("--no-files"));
-        assert_eq!(seen.insertions_doubt, None);
+        let launch = |ready: &str| {
+            format!(r#""launch": {{"released": 5, "ready": {ready}, "ready_when": "exit", "outcome": "?"}}"#)
+        };
+        assert_eq!(doubt(&format!("{{{}}}", launch("9"))), None);
+        assert_eq!(doubt(r#"{"ended": 9, "stop_reason": "asked for 10 s"}"#), None);
+        let limited = format!(r#"{{"ended": 9, "stop_reason": "--max-size was reached", {}}}"#, launch("null"));
+        assert_eq!(doubt(&limited).unwrap(), "--max-size was reached: there may have been more");
+        assert!(doubt(&format!(r#"{{"ended": 9, {}}}"#, launch("null"))).unwrap().contains("never ready"));
+        assert!(doubt(&format!("{{{}}}", launch("null"))).unwrap().contains("did not end in order"));
     }
 }

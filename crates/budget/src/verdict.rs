@@ -12,8 +12,6 @@ use slowpath_experiment::looks::Looks;
 use slowpath_experiment::{Estimate, Level, quantile};
 use slowpath_verify::Metric;
 
-/// Error that all limits on times share (Bonferroni).
-const FAMILY_ERROR: f64 = 0.05;
 /// Launches at most while limits on times are undecided, unless the budget says otherwise.
 const MOST: u32 = 40;
 /// No default asks for more launches than this, whatever a quantile takes.
@@ -121,10 +119,31 @@ pub fn exact(budget: f64, values: &[f64]) -> Judged {
     Judged::of(if above { Verdict::Exceeded } else { Verdict::Within }, values, budget)
 }
 
-/// Judges the count or size of one recorded launch. `doubt` says what the recording may lack: then it shows the least that
-/// there was, which can be too much and cannot be little enough.
-pub fn recorded(budget: f64, value: f64, doubt: Option<&str>) -> Judged {
-    exact(budget, &[value]).doubted(doubt)
+/// The count or size of one recorded launch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// The number.
+    pub number: u64,
+    /// Why it may be too small.
+    pub doubt: Option<String>,
+    /// Why it could not be recorded at all.
+    pub missing: Option<String>,
+}
+
+impl Counted {
+    /// Whether it is this number, and no more.
+    pub fn is_known_to_be(&self, number: u64) -> bool {
+        self.number == number && self.doubt.is_none() && self.missing.is_none()
+    }
+}
+
+/// Judges the count or size of one recorded launch. Where the recording may lack some of it, it shows the least that there was, which can
+/// be too much and cannot be little enough.
+pub fn recorded(budget: f64, counted: &Counted) -> Judged {
+    match &counted.missing {
+        Some(why) => Judged::unavailable(why.clone()),
+        None => exact(budget, &[counted.number as f64]).doubted(counted.doubt.as_deref()),
+    }
 }
 
 /// The limits on times, which are decided while launches are made.
@@ -147,7 +166,7 @@ impl Times {
             _ => None,
         });
         let limits: Vec<(Limit, Metric, f64)> = limits.collect();
-        let base = Level::new(1.0 - FAMILY_ERROR / limits.len().max(1) as f64).unwrap_or(Level::P95);
+        let base = Level::P95.shared_by(limits.len());
         let most = match max_runs {
             _ if limits.is_empty() => runs as usize,
             Some(most) => most as usize,
@@ -257,9 +276,14 @@ mod tests {
 
     #[test]
     fn a_recording_with_losses_can_show_too_much_and_never_little_enough() {
-        assert_eq!(recorded(0.0, 0.0, None).verdict, Verdict::Within);
-        assert_eq!(recorded(0.0, 0.0, Some("3 opens were lost")).verdict, Verdict::Undecided);
-        let judged = recorded(0.0, 1.0, Some("3 opens were lost"));
+        let of = |number: u64, doubt: Option<&str>, missing: Option<&str>| {
+            let [doubt, missing] = [doubt, missing].map(|text| text.map(str::to_owned));
+            recorded(0.0, &Counted { number, doubt, missing })
+        };
+        assert_eq!(of(0, None, None).verdict, Verdict::Within);
+        assert_eq!(of(0, Some("3 opens were lost"), None).verdict, Verdict::Undecided);
+        assert_eq!(of(0, None, Some("nobody asked")).verdict, Verdict::Unavailable);
+        let judged = of(1, Some("3 opens were lost"), None);
         assert_eq!((judged.verdict, judged.reason.is_some()), (Verdict::Exceeded, true));
     }
 

@@ -44,6 +44,13 @@ pub struct Remedy {
     pub price: String,
 }
 
+impl Remedy {
+    /// What can be done, and what is given up.
+    pub fn new(what: impl Into<String>, price: impl Into<String>) -> Self {
+        Self { what: what.into(), price: price.into() }
+    }
+}
+
 /// Differences that follow from each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Chain {

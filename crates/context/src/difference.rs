@@ -2,7 +2,7 @@
 //!
 //! A difference is not a cause: only a measurement shows which one costs time.
 
-use crate::factor::{Factor, Known, Scope};
+use crate::factor::{Factor, Known, Lasts, Scope};
 use crate::factors;
 use crate::factors::seccomp::SECCOMP;
 use crate::filters::Filter;
@@ -88,7 +88,7 @@ impl Differences {
             self.unavailable.push(gap(factor, reason, "save it again with `slowpath context save`"));
             return;
         };
-        if factor.name == "namespaces" && !one_boot {
+        if factor.lasts == Lasts::Boot && !one_boot {
             self.unavailable.push(gap(factor, "numbers of two machines do not compare".to_owned(), "none needed"));
             return;
         }
@@ -112,7 +112,7 @@ impl Differences {
             threads,
             parts,
             known,
-            of_the_moment: factor.moves,
+            of_the_moment: factor.lasts == Lasts::Moment,
         });
     }
 
@@ -158,7 +158,7 @@ impl Differences {
                     threads: Some((*name).to_owned()),
                     parts,
                     known: (factor.known)(one_a, one_b),
-                    of_the_moment: factor.moves,
+                    of_the_moment: factor.lasts == Lasts::Moment,
                 });
             }
         }

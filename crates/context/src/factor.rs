@@ -1,5 +1,6 @@
 //! What a factor of an execution context is: something that can make the same code faster or slower, and can be read.
 
+use crate::chains::Remedy;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::Toggle;
@@ -66,6 +67,29 @@ impl Former {
     pub const NONE: Self = Self { names: &[], parts: &[] };
 }
 
+/// How long a value says the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lasts {
+    /// As long as nobody changes it.
+    Always,
+    /// Until the machine is started again: numbers that the kernel gives out, which do not compare with those of another boot.
+    Boot,
+    /// It changes by itself, so that two looks at one process differ: shown, and compared as a state of the moment.
+    Moment,
+}
+
+/// What can be done about a difference that makes a program slower, the least price first: security, energy, fairness, or what it was set
+/// for. Of differences that follow from each other, [`crate::chains`] say it.
+#[derive(Clone, Copy)]
+pub(crate) enum Remedies {
+    /// Nothing is known.
+    None,
+    /// Whichever part differs: what, and its price.
+    Of(&'static [(&'static str, &'static str)]),
+    /// By the part that differs; by an empty name where none is named.
+    OfPart(fn(&str) -> Vec<Remedy>),
+}
+
 /// One factor.
 #[derive(Clone, Copy)]
 pub struct Factor {
@@ -79,12 +103,14 @@ pub struct Factor {
     pub by_hand: &'static str,
     /// Whose it is.
     pub scope: Scope,
-    /// Whether it moves by itself, so that two looks at one process differ: shown, and compared as a state of the moment.
-    pub moves: bool,
+    /// How long a value says the same.
+    pub lasts: Lasts,
     /// Reads it.
     pub read: fn(&Subject<'_>) -> Reading,
     /// What is known of the cost of the difference between two values that differ.
     pub known: fn(&Value, &Value) -> Known,
+    /// What can be done about a difference.
+    pub(crate) remedies: Remedies,
     /// How a launch gets another value, or why none does.
     pub(crate) toggle: Toggle,
 }
@@ -93,6 +119,15 @@ impl Factor {
     /// Names that it had in earlier versions, the latest first.
     pub fn former_names(&self) -> &'static [&'static str] {
         self.former.names
+    }
+
+    /// What can be done about a part, the least price first; `name` is the factor's, with the part behind it where there is one.
+    pub fn remedies(&self, name: &str) -> Vec<Remedy> {
+        match self.remedies {
+            Remedies::None => Vec::new(),
+            Remedies::Of(known) => known.iter().map(|(what, price)| Remedy::new(*what, *price)).collect(),
+            Remedies::OfPart(of) => of(name.strip_prefix(self.name).unwrap_or_default().trim()),
+        }
     }
 
     /// Why no launch ever gets another value; `None` where one may.

@@ -94,6 +94,21 @@ mod tests {
             assert!(named(factor.name).is_some() && !factor.title.is_empty());
             assert_eq!(factor.by_hand.matches('`').count() % 2, 0, "{}", factor.name);
             assert!(factor.by_hand.contains('`'), "{}: no command", factor.name);
+            let remedies = factor.remedies(factor.name);
+            assert!(remedies.iter().all(|one| !one.what.is_empty() && !one.price.is_empty()), "{}", factor.name);
         }
+    }
+
+    #[test]
+    fn parts_have_remedies_of_their_own() {
+        let first = |factor: &str, part: &str| named(factor).unwrap().remedies(&format!("{factor} {part}")).remove(0);
+        assert!(first("control_groups", "cpu.max").what.contains("quota"));
+        assert!(first("control_groups", "cpu.weight").what.contains("weight"));
+        assert!(first("control_groups", "cpuset.mems").what.contains("nodes"));
+        assert!(first("control_groups", "io_read_bps").what.contains("I/O"));
+        assert!(first("control_groups", "memory.high").price.starts_with("memory"));
+        assert!(first("environment", "LD_PRELOAD").what.contains("LD_PRELOAD"));
+        assert!(named("seccomp").unwrap().remedies("seccomp")[0].price.starts_with("work"));
+        assert!(named("clock_source").unwrap().remedies("clock_source").is_empty());
     }
 }

@@ -17,17 +17,18 @@ mod hanging;
 pub mod named;
 mod place;
 mod reading;
-pub mod remedies;
 mod saved;
 mod snapshot;
 mod subject;
 mod system_calls;
 pub mod toggles;
 mod trust;
+#[cfg(test)]
+mod unanswered;
 
 pub use chains::{Chain, chains};
 pub use difference::{Difference, Differences, differences};
-pub use factor::{Factor, Known, Scope, Weight};
+pub use factor::{Factor, Known, Lasts, Scope, Weight};
 pub use filters::Filter;
 pub use reading::{Reading, Value};
 pub use saved::SavedError;

@@ -2,6 +2,7 @@
 
 use crate::Snapshot;
 use slowpath_launch::{EndPolicy, Hooks, Launcher, ReadyWhen, StdioPolicy};
+use slowpath_process::{status_field, status_of};
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::target::{Invocation, Target, invoker, launch_failure, launcher};
 use slowpath_session::unprivileged::{Work, as_user};
@@ -41,17 +42,20 @@ pub fn existing(word: &OsStr) -> Result<Option<Snapshot>, Failure> {
         return of_process(pid).map(Some);
     }
     let path = Path::new(word);
-    if path.is_dir() {
-        return as_user(&invoker()?, &Work::reading("reading a saved context"), || {
-            Snapshot::of_directory(path).map(Some).map_err(|error| {
-                Failure::from_error(Kind::Usage, &error).hint(
-                    "copy `/proc/PID` of one process (status, stat, cgroup, ...) there, with `/sys` and `/proc/sys` beside it for the \
-                     machine; docs/context.md has a script for Android",
-                )
-            })
-        });
-    }
-    as_user(&invoker()?, &Work::reading("reading a saved context"), || saved(path))
+    // What it is, too, is looked at as the user: it can lie on a file system that never answers.
+    as_user(&invoker()?, &Work::reading("reading a saved context"), || {
+        if path.is_dir() { copied(path) } else { saved(path) }
+    })
+}
+
+/// A directory of copied files.
+fn copied(path: &Path) -> Result<Option<Snapshot>, Failure> {
+    Snapshot::of_directory(path).map(Some).map_err(|error| {
+        Failure::from_error(Kind::Usage, &error).hint(
+            "copy `/proc/PID` of one process (status, stat, cgroup, ...) there, with `/sys` and `/proc/sys` beside it for the machine; \
+             docs/context.md has a script for Android",
+        )
+    })
 }
 
 /// A context that `context save` wrote, or a copy of `/proc/PID/status`; none where the file is neither.
@@ -150,8 +154,8 @@ impl Look {
 fn traced_by(tracer: u32) -> Option<u32> {
     let children = std::fs::read_to_string(format!("/proc/{tracer}/task/{tracer}/children")).ok()?;
     let is_traced = |pid: &u32| {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|pid| pid.trim() == tracer.to_string()))
+        let status = status_of(pid).unwrap_or_default();
+        status_field(&status, "TracerPid").is_some_and(|by| by == tracer.to_string())
     };
     children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).find(is_traced)
 }
@@ -181,5 +185,35 @@ impl Hooks for Look {
 
     fn stop_requested(&self) -> bool {
         self.context.is_some() || interrupt::requested()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::unanswered::Unanswered;
+
+    #[test]
+    fn a_word_is_looked_at_by_a_worker_of_the_users_and_not_by_root() {
+        let Some(unanswered) = Unanswered::start() else { return };
+        let (entry, (sender, receiver)) = (unanswered.entry(), std::sync::mpsc::channel());
+        let asking = std::thread::spawn(move || {
+            let word = entry();
+            sender.send(nix::unistd::gettid()).unwrap();
+            existing(word.as_os_str())
+        });
+        // While the file system does not answer, this thread waits for a child, which can be given up.
+        let children = format!("/proc/self/task/{}/children", receiver.recv().unwrap());
+        let has_child = || std::fs::read_to_string(&children).is_ok_and(|children| !children.trim().is_empty());
+        let began = std::time::Instant::now();
+        let mut was_seen = false;
+        while !was_seen && began.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(5));
+            was_seen = has_child();
+        }
+        drop(unanswered);
+        let found = asking.join().unwrap();
+        assert!(was_seen, "it looked itself");
+        assert!(matches!(found, Ok(None)), "{found:?}");
     }
 }

@@ -1,7 +1,8 @@
 //! Where the kernel's files are read from: this machine, or a directory to which they were copied on another.
 //!
-//! Owns reading: bounded, never following a link out of a saved directory, of a process never without a deadline, and why something could
-//! not be read. Leaves what the text means to each factor.
+//! Owns reading: bounded, on this machine below `/proc` and `/sys` only, never following a link out of a saved directory, of a process
+//! never without a deadline, and why something could not be read. Leaves what the text means to each factor, and paths that depend on
+//! what a process has mounted to [`crate::factors::control_groups`].
 
 use slowpath_process::{DeadlineError, ProcessFiles};
 use std::cell::RefCell;
@@ -12,7 +13,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Bytes of one file that are read at most: `/proc/PID/maps` of a browser has some 300 KiB.
-const MOST_BYTES: u64 = 4 << 20;
+pub(crate) const MOST_BYTES: u64 = 4 << 20;
 
 /// Why there is no text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,14 +53,15 @@ impl Place {
     fn bytes(&self, path: &str) -> Result<Vec<u8>, Missing> {
         let (file, saved) = match self {
             Self::Here(processes) if is_of_process(path) => {
-                let read = processes.borrow_mut().read(&Path::new("/").join(path), MOST_BYTES);
+                let read = processes.borrow_mut().read(&here(path)?, MOST_BYTES);
                 return read.map_err(|error| match error {
                     DeadlineError::Failed(error) => why(&error, false),
                     other => Missing::Failed(other.to_string()),
                 });
             }
-            Self::Here(_) => (File::open(Path::new("/").join(path)), false),
-            Self::Saved(directory) => (open_saved(&directory.join(path)), true),
+            Self::Here(_) => (open(&here(path)?, 0), false),
+            // A copy comes from elsewhere, and could hold a link to a file of ours.
+            Self::Saved(directory) => (open(&directory.join(path), libc::O_NOFOLLOW), true),
             Self::Status(text) if path == "status" => return Ok(text.clone().into_bytes()),
             Self::Status(_) => return Err(Missing::NotSaved),
         };
@@ -71,7 +73,7 @@ impl Place {
     /// Where a symbolic link leads; in a copy also a file that holds what `readlink` printed.
     pub fn link(&self, path: &str) -> Result<String, Missing> {
         let full = match self {
-            Self::Here(_) => Path::new("/").join(path),
+            Self::Here(_) => here(path)?,
             Self::Saved(directory) => directory.join(path),
             Self::Status(_) => return Err(Missing::NotSaved),
         };
@@ -85,7 +87,7 @@ impl Place {
     /// Names in a directory, sorted.
     pub fn list(&self, path: &str) -> Result<Vec<String>, Missing> {
         let (full, saved) = match self {
-            Self::Here(_) => (Path::new("/").join(path), false),
+            Self::Here(_) => (here(path)?, false),
             Self::Saved(directory) => (directory.join(path), true),
             Self::Status(_) => return Err(Missing::NotSaved),
         };
@@ -106,9 +108,19 @@ fn is_of_process(path: &str) -> bool {
     path.strip_prefix("proc/").is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
 }
 
-/// Regular files only: a copy comes from elsewhere and could hold a pipe, or a link to a file of ours.
-fn open_saved(path: &Path) -> std::io::Result<File> {
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+/// A path on this machine. Only those that the kernel makes up: the reader is often root, and any other could be one that a process
+/// chose, so that something else lies there than was meant.
+fn here(path: &str) -> Result<PathBuf, Missing> {
+    let is_the_kernels = path.starts_with("proc/") || path.starts_with("sys/");
+    if !is_the_kernels || path.split('/').any(|part| part == "..") {
+        return Err(Missing::Failed(format!("/{path} is not a file of the kernel's")));
+    }
+    Ok(Path::new("/").join(path))
+}
+
+/// Regular files only: nobody waits for a pipe.
+fn open(path: &Path, flags: i32) -> std::io::Result<File> {
+    let flags = flags | libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(std::io::Error::other("not a regular file"));
@@ -162,6 +174,16 @@ mod tests {
                 Err(Missing::Failed("Input/output error (os error 5)".to_owned()))
             );
         }
+    }
+
+    #[test]
+    fn on_this_machine_only_files_of_the_kernels_are_read() {
+        let here = Place::here();
+        for path in ["etc/hostname", "proc/../etc/hostname", "proc/1/../../etc/hostname", "/etc/hostname", "tmp", ""] {
+            assert!(matches!(here.read(path), Err(Missing::Failed(why)) if why.contains("not a file of")), "{path}");
+            assert!(here.list(path).is_err() && here.link(path).is_err(), "{path}");
+        }
+        assert!(here.read("proc/sys/kernel/osrelease").is_ok());
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(crate) use here::{SETGID, SETPCAP, SETUID, SYS_ADMIN, SYS_NICE, SYS_RESOURCE
 pub use prepared::{Prepared, ToggleError};
 pub(crate) use setting::Setting;
 
-use crate::factor::{Factor, Known, Scope};
+use crate::factor::{Factor, Known, Lasts, Scope};
 use crate::factors;
 use crate::factors::environment::InCommon;
 use crate::reading::{Reading, Value};
@@ -148,7 +148,7 @@ pub fn plan(fast: &Snapshot, slow: &Snapshot, here: &Here) -> Plan {
         let candidates = plan.candidates.iter().map(|one| one.name.clone());
         candidates.chain(plan.remaining.iter().map(|one| one.name.clone())).collect()
     };
-    for factor in factors::ALL.iter().filter(|factor| factor.scope != Scope::Machine && !factor.moves) {
+    for factor in factors::ALL.iter().filter(|factor| factor.scope != Scope::Machine && factor.lasts != Lasts::Moment) {
         plan.add_common(factor, fast, here, &settled);
     }
     plan.variables = factors::environment::in_common(fast, slow, here);
@@ -198,7 +198,7 @@ impl Plan {
             return;
         }
         let known = |part: &Part| known_of(factor, part.part.as_deref(), a, b);
-        if factor.moves {
+        if factor.lasts == Lasts::Moment {
             let part = Part::whole(words(a), words(b), Outcome::Follows(OF_THE_MOMENT.to_owned()));
             self.follows.push(remaining(factor, &part, known(&part)));
             return;

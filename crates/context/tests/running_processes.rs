@@ -203,3 +203,73 @@ fn a_process_is_its_users_own_only_where_it_sees_the_same_files() {
         println!("skipped: only root makes a mount namespace");
     }
 }
+
+/// Mounts cgroup v2 at `$2` below a root directory of its own, `$1`, and sleeps there.
+const OWN_GROUPS: &str = r#"
+set -e
+for part in usr bin lib lib64; do
+    if [ -L /$part ]; then cp -P /$part "$1/$part"
+    elif [ -d /$part ]; then mkdir "$1/$part"; mount --rbind /$part "$1/$part"
+    fi
+done
+mkdir -p "$1$2"
+mount -t cgroup2 none "$1$2"
+exec chroot "$1" /bin/sleep 60
+"#;
+
+/// A process that has a hierarchy of cgroup v2, and no other, at this path, in user, mount and cgroup namespaces and with a root directory
+/// of its own, as any user can make them.
+fn with_groups_at(path: &std::path::Path, root: &std::path::Path) -> Option<Sleeper> {
+    if !nix::unistd::geteuid().is_root() {
+        println!("skipped: only root has files that others cannot read");
+        return None;
+    }
+    let mut command = Command::new("/usr/bin/unshare");
+    command.args(["--user", "--map-root-user", "--mount", "--cgroup", "/bin/sh", "-c", OWN_GROUPS, "sh"]);
+    let mut sleeper = Sleeper(command.args([root, path]).stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+    let name = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    while name(sleeper.0.id()).trim() != "sleep" {
+        if sleeper.0.try_wait().unwrap().is_some() {
+            let why = std::io::read_to_string(sleeper.0.stderr.take().unwrap()).unwrap();
+            println!("skipped: no cgroup v2 in a user namespace here: {}", why.trim());
+            return None;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let mounts = std::fs::read_to_string(format!("/proc/{}/mountinfo", sleeper.0.id())).unwrap();
+    let expected = format!(" {} ", path.display());
+    assert!(mounts.lines().any(|line| line.contains(&expected) && line.contains(" - cgroup2 ")), "{mounts}");
+    Some(sleeper)
+}
+
+#[test]
+fn a_process_whose_cgroups_lie_where_links_and_pipes_are_shows_nothing_of_roots_and_holds_nobody() {
+    const SECRET: &str = "only-root-may-read-this";
+    type Trap = fn(&std::path::Path);
+    let link: Trap = |groups| {
+        let secret = groups.with_file_name("secret");
+        std::fs::write(&secret, SECRET).unwrap();
+        std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        for file in ["cpuset.cpus.effective", "io.max", "cpu.max", "cpu.weight"] {
+            std::os::unix::fs::symlink(&secret, groups.join(file)).unwrap();
+        }
+    };
+    let pipe: Trap = |groups| nix::unistd::mkfifo(&groups.join("cpu.max"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for trap in [link, pipe] {
+        let place = tempfile::tempdir().unwrap();
+        let [groups, root] = ["groups", "root"].map(|name| place.path().join(name));
+        [&groups, &root].iter().for_each(|directory| std::fs::create_dir(directory).unwrap());
+        trap(&groups);
+        let Some(sleeper) = with_groups_at(&groups, &root) else { return };
+        // In a thread that the test need not wait for.
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let pid = sleeper.0.id();
+        std::thread::spawn(move || sender.send(Snapshot::of_process(pid).map(Box::new)).is_ok());
+        let result = receiver.recv_timeout(std::time::Duration::from_secs(60));
+        let context = result.expect("who looks is not held up for ever").unwrap();
+        assert!(!format!("{context:?}").contains(SECRET), "{:?}", context.reading("control_groups"));
+        // It is in the groups in which its parent is, which see to it as to any other process.
+        let other = Sleeper::start(|_| {}).context();
+        assert_eq!(value(&context, "control_groups"), value(&other, "control_groups"));
+    }
+}

@@ -47,7 +47,7 @@ pub fn verdict(
     metric: Metric,
     predicted: Option<Quantity>,
 ) -> Verdict {
-    let outcome = Outcome::from(judgement.outcome);
+    let outcome = judgement.outcome;
     let effect = &judgement.effect;
     Verdict {
         arm: arm.name.clone(),

@@ -10,7 +10,6 @@ use slowpath_artifacts::access;
 use slowpath_artifacts::audit::{Audited, Limits, audit as audit_paths, audit_beside, audit_listing, standard_places};
 use slowpath_artifacts::gather::{Listing, MOST_BYTES, Machine};
 use slowpath_launch::{Identity, IdentityWarning};
-use slowpath_recording::Manifest;
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::target::invoker;
 use slowpath_session::unprivileged::{Work, as_user};
@@ -42,8 +41,6 @@ pub struct AuditWanted {
     pub user: Option<String>,
     /// Names that are looked at, at most.
     pub most_entries: u64,
-    /// Why a recording lacks opens.
-    pub opens_missing: fn(&Manifest) -> Option<String>,
 }
 
 /// Who hears what goes on.
@@ -83,7 +80,7 @@ fn of_recording(recording: &Path, wanted: &AuditWanted, told: &Told<'_>) -> Resu
     let what = Work::reading("reading the recording");
     let recorded = as_user(&invoker()?, &what, || {
         let tables = open_recording::open(recording, |text| told.progress.warn(text))?;
-        Ok(named(&tables, (wanted.opens_missing)(&tables.manifest)))
+        Ok(named(&tables))
     })?;
     let user = match (&wanted.user, recorded.uid) {
         (Some(user), _) => asked_about(Some(user), told)?,

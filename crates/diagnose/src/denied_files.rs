@@ -18,6 +18,7 @@ use slowpath_fix::{FilePermissions, NotTriable, Proposal, TreatedFile};
 use slowpath_launch::{Identity, LookedAt, MOST_COPIED_BYTES};
 use slowpath_process::MountPoint;
 use slowpath_session::failure::{Failure, Kind, failed};
+use slowpath_session::target::invoker;
 use slowpath_session::unprivileged::{Work, as_user};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -45,7 +46,7 @@ pub fn with_changes(
         return Ok(proposals);
     }
     let caller = Identity::of_caller().map_err(failed(Kind::Machine))?;
-    let invoker = invoker()?;
+    let invoker = invoker()?.uid;
     let changed = as_user(&caller, &Work::reading("looking who denies"), || {
         let mut changed = proposals.clone();
         let (Ok(machine), Ok(mounts)) = (Machine::read(), MountPoint::all()) else { return Ok(changed) };
@@ -71,13 +72,6 @@ pub fn with_changes(
         Ok(changed)
     });
     changed.or_else(|failure| if failure.is_interruption() { Err(failure) } else { Ok(proposals) })
-}
-
-/// Who asked: the user who called sudo, or else the caller.
-fn invoker() -> Result<u32, Failure> {
-    let variables: Vec<_> = std::env::vars_os().collect();
-    let borrowed = variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-    Ok(Identity::for_invocation(None, borrowed).map_err(failed(Kind::Usage))?.0.uid)
 }
 
 /// What a user is to the kernel after a login.

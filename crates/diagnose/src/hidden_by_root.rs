@@ -14,6 +14,7 @@ use slowpath_launch::Identity;
 use slowpath_process::NOBODY;
 use slowpath_recording::Recording;
 use slowpath_session::failure::{Failure, Kind, failed};
+use slowpath_session::target::invoker;
 use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_tables::{Exec, File, FileKey, Open, ProcessKey, RefusedCall, Unavailable};
 use std::cmp::Reverse;
@@ -89,9 +90,7 @@ pub fn used_artifacts<'a>(files: &[File], opens: &'a [Open], counts: impl Fn(&Op
 
 /// The user who called sudo, or one who owns nothing and is in no group.
 fn another_user() -> Result<Identity, Failure> {
-    let variables: Vec<_> = std::env::vars_os().collect();
-    let borrowed = variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-    let (invoker, _) = Identity::for_invocation(None, borrowed).map_err(failed(Kind::Usage))?;
+    let invoker = invoker()?;
     if invoker.uid != 0 {
         return Ok(invoker);
     }

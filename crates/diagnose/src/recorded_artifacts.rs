@@ -4,6 +4,7 @@
 
 use crate::used_artifacts;
 use serde::{Deserialize, Serialize};
+use slowpath_analysis::not_recorded;
 use slowpath_artifacts::families::is_artifact;
 use slowpath_recording::Tables;
 use slowpath_tables::missing::declared;
@@ -21,13 +22,14 @@ pub struct Recorded {
     pub unavailable: Vec<Unavailable>,
 }
 
-/// What a recording names; `opens_missing` is why opens are not in it.
-pub fn named(tables: &Tables, opens_missing: Option<String>) -> Recorded {
+/// What a recording names.
+pub fn named(tables: &Tables) -> Recorded {
     let files = tables.files.iter().filter(|file| !file.directory).map(|file| file.path.as_str());
     let files = files.filter(|path| Path::new(path).is_absolute() && is_artifact(Path::new(path)));
     let mut paths = used_artifacts(&tables.files, &tables.opens, shows_a_file);
     paths.extend(files);
-    let unavailable = opens_missing.map(|reason| declared::REFUSED_OPENS.because(reason, "make another recording"));
+    let unavailable = not_recorded::opens(&tables.manifest)
+        .map(|reason| declared::REFUSED_OPENS.because(reason, "make another recording"));
     let unavailable = unavailable.into_iter().collect();
     let command = tables.execs.first().filter(|exec| !exec.present);
     Recorded { paths: paths.into_iter().map(str::to_owned).collect(), uid: command.map(|exec| exec.uid), unavailable }

@@ -24,8 +24,33 @@ pub enum Outcome {
     NoDifference,
     /// The interval contains zero and reaches beyond the margin: more pairs are needed to say anything.
     Inconclusive,
-    /// Too few pairs for an interval to exist.
+    /// Too few pairs for an interval to exist, or the arm could not be tried.
     NotTestable,
+}
+
+impl Outcome {
+    /// All.
+    pub const ALL: [Self; 5] = [Self::Helps, Self::Hurts, Self::NoDifference, Self::Inconclusive, Self::NotTestable];
+
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Helps => "helps",
+            Self::Hurts => "hurts",
+            Self::NoDifference => "no_difference",
+            Self::Inconclusive => "inconclusive",
+            Self::NotTestable => "not_testable",
+        }
+    }
+
+    /// The outcome in words for a reader.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::NoDifference => "no difference",
+            Self::NotTestable => "not testable",
+            Self::Helps | Self::Hurts | Self::Inconclusive => self.name(),
+        }
+    }
 }
 
 /// Applies the decision rule to [`Effect::difference`].

@@ -3,13 +3,15 @@
 mod support;
 
 use slowpath_fix::preload_plan::beside::{BesideError, run_beside};
+use slowpath_fix::preload_plan::open::SkipReason;
 use slowpath_fix::preload_plan::replay::{ReplayLimits, ReplayReport};
 use slowpath_fix::preload_plan::{PreloadPlan, file};
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use support::{cold_file, directory, plan, planned, wait_for_resident};
+use support::{beside_one_that_never_answers, cold_file, directory, plan, planned, wait_for_resident};
 
 /// Many times what anything here takes, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -20,7 +22,69 @@ fn command(plan: &Path, report: &Path, script: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_slowpath-preload"));
     command.arg("--report").arg(report).arg(plan).args(["--", "/bin/sh", "-c", script]).stdin(Stdio::null());
     command.env("PLACE", plan.parent().unwrap());
+    for invoker in ["SUDO_UID", "PKEXEC_UID", "DOAS_USER"] {
+        command.env_remove(invoker);
+    }
     command
+}
+
+/// A plan that takes a second to read and as long to replay, all of it valid: as many ranges as there may be.
+fn write_long_plan(path: &Path, data: &Path) {
+    cold_file(data, 1);
+    write_plan(path, &plan(vec![planned(data)], &[(0, 0, 1)]));
+    let short = fs::read_to_string(path).unwrap();
+    let (head, range) = short.trim_end().rsplit_once('\n').unwrap();
+    let head = head.replace("\"ranges\":1}", "\"ranges\":1000000}");
+    fs::write(path, format!("{head}\n{}", format!("{range}\n").repeat(1_000_000))).unwrap();
+}
+
+/// A process that is looked at.
+struct Seen(nix::unistd::Pid);
+
+impl Seen {
+    /// The prefetcher that is at this plan, in the middle of which it stands still from now on.
+    fn prefetcher_at(plan: &Path) -> Self {
+        let find = || {
+            let found = fs::read_dir("/proc").unwrap().find_map(|entry| {
+                let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+                let mut fds = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+                let holds =
+                    fds.any(|fd| fd.is_ok_and(|fd| fs::read_link(fd.path()).is_ok_and(|target| target == plan)));
+                holds.then_some(Self(nix::unistd::Pid::from_raw(pid)))
+            });
+            // It watches the command in a thread of its own as soon as it is what it is to be. Its parent has none.
+            found.filter(|found| found.status("Threads") == "2")
+        };
+        let begun = Instant::now();
+        loop {
+            if let Some(found) = find() {
+                nix::sys::signal::kill(found.0, nix::sys::signal::Signal::SIGSTOP).unwrap();
+                return found;
+            }
+            assert!(begun.elapsed() < PATIENCE, "no prefetcher is at the plan");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn read(&self, file: &str) -> String {
+        fs::read_to_string(format!("/proc/{}/{file}", self.0)).unwrap_or_default()
+    }
+
+    /// A field of proc_pid_status(5), its words with one space between.
+    fn status(&self, name: &str) -> String {
+        let status = self.read("status");
+        let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        value.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    fn goes_on(&self) {
+        nix::sys::signal::kill(self.0, nix::sys::signal::Signal::SIGCONT).unwrap();
+    }
+
+    fn is_gone(&self) -> bool {
+        // Nobody but init waits for it, which may take its time.
+        matches!(self.status("State").chars().next(), None | Some('Z'))
+    }
 }
 
 /// Waits until it is so.
@@ -83,44 +147,104 @@ fn the_command_keeps_the_pid_and_finds_no_child_no_descriptor_and_the_default_si
 #[test]
 fn the_prefetcher_holds_no_pipe_of_the_command_open_and_ends_with_it() {
     let (_guard, directory) = directory();
-    let [plan_path, report] = ["plan", "report"].map(|name| directory.join(name));
-    // Reading the plan from a FIFO that nobody fills keeps the prefetcher alive for as long as it is allowed to.
-    nix::unistd::mkfifo(&plan_path, nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
-    let writer = fs::File::options().read(true).write(true).open(&plan_path).unwrap();
+    let [plan_path, report, data] = ["plan", "report", "data"].map(|name| directory.join(name));
+    write_long_plan(&plan_path, &data);
     let mut child = command(&plan_path, &report, UNTIL_TOLD).stdout(Stdio::piped()).spawn().unwrap();
-    let find = || {
-        let holders = fs::read_dir("/proc").unwrap().filter_map(|entry| {
-            let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-            let fds = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-            let holds = fds.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok()).any(|target| target == plan_path);
-            (holds && pid != std::process::id()).then_some(pid)
-        });
-        holders.collect::<Vec<_>>()
-    };
-    // The command itself has it open until it is executed.
-    let is_executed = || fs::read_to_string(format!("/proc/{}/comm", child.id())).is_ok_and(|name| name == "sh\n");
-    assert!(soon(|| is_executed() && !find().contains(&child.id())), "{:?}", find());
-    let prefetchers = find();
-    assert_eq!(prefetchers.len(), 1, "the prefetcher alone holds the plan open: {prefetchers:?}");
-    let status = fs::read_to_string(format!("/proc/{}/stat", prefetchers[0])).unwrap();
-    let fields: Vec<&str> = status.rsplit(')').next().unwrap().split_whitespace().collect();
-    assert_ne!(fields[1], child.id().to_string(), "the prefetcher is a child of the command");
-    // The command does not wait until it has let the pipe go.
-    let output = format!("/proc/{}/fd/1", prefetchers[0]);
-    let lets_go = || fs::read_link(&output).is_ok_and(|target| target == Path::new("/dev/null"));
-    assert!(soon(lets_go), "{:?}", fs::read_link(&output));
+    let prefetcher = Seen::prefetcher_at(&plan_path);
+    assert_ne!(prefetcher.status("PPid"), child.id().to_string(), "the prefetcher is a child of the command");
+    let output = fs::read_link(format!("/proc/{}/fd/1", prefetcher.0));
+    assert!(output.as_ref().is_ok_and(|target| target == Path::new("/dev/null")), "{output:?}");
     fs::write(directory.join("end"), "").unwrap();
     child.wait().unwrap();
-    // By itself it would wait for the FIFO for ever.
-    assert!(soon(|| find().is_empty()), "the prefetcher outlives the command");
-    drop(writer);
+    prefetcher.goes_on();
+    assert!(soon(|| prefetcher.is_gone()), "the prefetcher outlives the command");
+    assert_eq!(fs::read_to_string(&report).unwrap(), "", "it was done before: the test shows nothing");
+}
+
+/// A directory that every user can enter, and 65534 can write.
+fn place_of_nobody() -> (tempfile::TempDir, PathBuf) {
+    let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    chown(place.path(), Some(65534), Some(65534)).unwrap();
+    let path = place.path().canonicalize().unwrap();
+    (place, path)
+}
+
+#[test]
+fn a_prefetcher_that_root_starts_is_who_called_sudo_or_root_without_capabilities() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root has something to give up");
+        return;
+    }
+    for (variable, uid) in [(Some("SUDO_UID"), 65534), (Some("PKEXEC_UID"), 65534), (None, 0)] {
+        let (_guard, place) = place_of_nobody();
+        let [plan_path, report, data] = ["plan", "report", "data"].map(|name| place.join(name));
+        write_long_plan(&plan_path, &data);
+        let mut command = command(&plan_path, &report, UNTIL_TOLD);
+        let mut child = command.envs(variable.map(|name| (name, "65534"))).spawn().unwrap();
+        let prefetcher = Seen::prefetcher_at(&plan_path);
+        let of = |names: &[&str]| names.iter().map(|name| prefetcher.status(name)).collect::<Vec<_>>();
+        assert_eq!(of(&["Uid", "NoNewPrivs", "Seccomp"]), [format!("{uid} {uid} {uid} {uid}"), "1".into(), "2".into()]);
+        let none = "0000000000000000";
+        assert_eq!(of(&["CapEff", "CapPrm", "CapInh", "CapAmb"]), [none; 4], "{variable:?}");
+        assert_eq!(fs::metadata(&report).unwrap().uid(), uid, "whose the report is");
+        assert!(soon(|| fs::read_to_string(format!("/proc/{}/comm", child.id())).is_ok_and(|name| name == "sh\n")));
+        let commands = Seen(nix::unistd::Pid::from_raw(child.id().cast_signed()));
+        let own = Seen(nix::unistd::Pid::this());
+        let names = ["Uid", "CapEff", "NoNewPrivs", "Seccomp"];
+        assert_eq!(names.map(|name| commands.status(name)), names.map(|name| own.status(name)), "the command's");
+        prefetcher.goes_on();
+        // What confines it leaves it what it needs.
+        let done = wait_for_report(&report).expect("the prefetcher reports while the command runs");
+        assert_eq!((done.ranges > 0, done.skipped.keys().next()), (true, Some(&SkipReason::OverByteCap)));
+        fs::write(place.join("end"), "").unwrap();
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn what_the_invoker_may_not_read_roots_prefetcher_does_not_read_and_the_command_runs() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root can call as somebody else");
+        return;
+    }
+    let (_guard, place) = place_of_nobody();
+    let [plan_path, report, secret] = ["plan", "report", "secret"].map(|name| place.join(name));
+    cold_file(&secret, 4);
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    write_plan(&plan_path, &plan(vec![planned(&secret)], &[(0, 0, 4)]));
+    let through_sudo = |uid: &str| {
+        let _ = fs::remove_file(place.join("end"));
+        let mut command = command(&plan_path, &report, &format!("{UNTIL_TOLD}; echo '> ran'"));
+        command.env("SUDO_UID", uid).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let ended = |child: std::process::Child| {
+        fs::write(place.join("end"), "").unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(lines(&output), ["ran"], "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let child = through_sudo("65534");
+    let done = wait_for_report(&report).expect("the prefetcher reports while the command runs");
+    assert_eq!(done.skipped.keys().collect::<Vec<_>>(), [&SkipReason::Unreadable]);
+    assert_eq!(ended(child), "");
+    fs::set_permissions(&plan_path, fs::Permissions::from_mode(0o600)).unwrap();
+    let said = ended(through_sudo("65534"));
+    assert!(said.contains("plan cannot be opened: Permission denied") && said.lines().count() == 1, "{said}");
+    let said = ended(through_sudo("4294967295"));
+    assert!(said.contains("is not used: SUDO_UID is `4294967295`, which names no user\n"), "{said}");
 }
 
 /// What the prefetcher says of a plan, while the command runs.
 fn said_of(plan: &str) -> String {
+    said_of_what(|path| fs::write(path, plan).unwrap())
+}
+
+/// The same of what `make` puts at the plan's path.
+fn said_of_what(make: impl FnOnce(&Path)) -> String {
     let (_guard, directory) = directory();
     let [plan_path, report] = ["plan", "report"].map(|name| directory.join(name));
-    fs::write(&plan_path, plan).unwrap();
+    make(&plan_path);
     let errors = directory.join("errors");
     // The line comes while the command runs: who prints it ends with that.
     let child = command(&plan_path, &report, &format!("{UNTIL_TOLD}; echo '> ran'"))
@@ -142,6 +266,31 @@ fn a_plan_that_cannot_be_parsed_costs_one_line_and_not_the_launch() {
 }
 
 #[test]
+fn a_plan_that_is_no_regular_file_costs_one_line_and_the_command_does_not_wait_for_it() {
+    let pipe = |path: &Path| nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for said in [said_of_what(pipe), said_of_what(|path| fs::create_dir(path).unwrap())] {
+        assert!(said.starts_with("slowpath: the preload plan is not used: ") && said.lines().count() == 1, "{said}");
+        assert!(said.ends_with("plan cannot be opened: is not a regular file\n"), "{said}");
+    }
+}
+
+#[test]
+fn a_plan_whose_file_system_never_answers_costs_one_line_and_seconds() {
+    let (_guard, directory) = directory();
+    let (hangs, at) = (directory.join("hangs"), directory.clone());
+    let output = beside_one_that_never_answers(&hangs, move || {
+        let script = "echo '> ran'; echo \"> $(cat /proc/$$/task/*/children | wc -w)\"";
+        let output = command(&at.join("hangs/plan"), &at.join("report"), script).output().unwrap();
+        (lines(&output), String::from_utf8(output.stderr).unwrap())
+    });
+    let Some((lines, said)) = output else { return };
+    // The substitution's own subshell is the only child.
+    assert_eq!(lines, ["ran", "1"]);
+    assert!(said.ends_with("hangs/plan cannot be opened: its file system does not answer\n"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
 fn no_terminal_obeys_a_plan_that_cannot_be_parsed() {
     let mut plan = Vec::new();
     file::write(&PreloadPlan::default(), &mut plan).unwrap();
@@ -157,6 +306,8 @@ fn a_missing_plan_and_a_missing_command_are_errors() {
     assert!(matches!(error, BesideError::Open { .. }), "{error}");
     let Err(error) = run_beside(Path::new("/does/not/exist"), &limits, None, &[]);
     assert!(matches!(error, BesideError::NoCommand));
+    let Err(error) = run_beside(Path::new("/dev/null"), &limits, Some(Path::new("/none/report")), &["true".into()]);
+    assert!(matches!(&error, BesideError::Open { path, .. } if path == Path::new("/none/report")), "{error}");
 }
 
 #[test]

@@ -11,7 +11,10 @@ use slowpath_fix::preload_plan::{PlanOptions, PlannedFile, PreloadPlan};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use support::{cold_file, directory, evict, plan, planned, resident, wait_for_resident, with_options};
+use support::{
+    beside_one_that_never_answers, cold_file, directory, evict, plan, planned, resident, wait_for_resident,
+    with_options,
+};
 
 fn run(plan: &PreloadPlan) -> ReplayReport {
     replay(plan, &ReplayLimits::default())
@@ -209,4 +212,23 @@ fn a_file_that_another_user_may_not_read_is_left_out() {
     // This also shows that O_NOATIME, which a stranger may not use, is given up rather than the file.
     assert_eq!(report.ranges, 1);
     assert!(resident(&secret).iter().all(|page| !page));
+}
+
+#[test]
+fn nothing_is_looked_up_where_a_file_system_never_answers_and_no_link_leads_there() {
+    let (_guard, directory) = directory();
+    let (hangs, at) = (directory.join("hangs"), directory.clone());
+    symlink("hangs", directory.join("link")).unwrap();
+    let report = beside_one_that_never_answers(&hangs, move || {
+        let file = |name: &str| PlannedFile {
+            path: at.join(name).to_str().unwrap().to_owned(),
+            size: 4096,
+            mtime_ns: 0,
+            build_id: None,
+        };
+        run(&plan(vec![file("hangs/a"), file("link/a")], &[(0, 0, 1), (1, 0, 1)]))
+    });
+    let one = Skipped { files: 1, ranges: 1 };
+    let expected = BTreeMap::from([(SkipReason::NetworkFileSystem, one), (SkipReason::SymbolicLink, one)]);
+    assert!(report.is_none_or(|report| report.skipped == expected));
 }

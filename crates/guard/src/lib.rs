@@ -5,35 +5,15 @@
 //! Leaves who can use which file, and families of artifacts, to `slowpath_artifacts`; users to `slowpath_launch`; privilege, paths and
 //! the state directory to `slowpath_process`. For C and Python: `crates/guard-c`.
 //!
-//! ```
-//! use slowpath_guard::{Options, Outcome, guard};
-//! use std::os::unix::fs::PermissionsExt;
-//!
-//! # let place = tempfile::tempdir().unwrap();
-//! # let cache = place.path().join("cache.bin");
-//! # std::fs::write(&cache, "").unwrap();
-//! # let policy = place.path().join("policy.toml");
-//! # let uid = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&cache).unwrap());
-//! std::fs::write(&policy, format!(r#"
-//!     name = "shop"
-//!     version = "4.2.1"
-//!
-//!     [[artifact]]
-//!     name = "cache"
-//!     paths = ["{}"]
-//!     fresh = "readable"
-//!     for = [{uid}]
-//! "#, cache.display())).unwrap();
-//! # std::fs::set_permissions(&policy, std::fs::Permissions::from_mode(0o644)).unwrap();
-//!
-//! let report = guard(&policy, &Options::default())?;
+//! ```text
+//! let report = guard(Path::new("/etc/shop/guard.toml"), &Options::default())?;
 //! for line in &report.lines {
 //!     println!("{}", line.json());
 //! }
-//! assert_eq!(report.lines[0].outcome, Outcome::Usable);
-//! assert_eq!(report.exit_code(), 0);
-//! # Ok::<(), slowpath_guard::GuardError>(())
+//! std::process::exit(report.exit_code());
 //! ```
+//!
+//! `tests/library.rs` does it with a policy.
 
 mod check;
 mod decide;

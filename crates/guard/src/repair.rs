@@ -6,10 +6,9 @@ use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, geteuid, getpid};
 use slowpath_launch::Identity;
-use slowpath_process::{become_before_exec, trusted_directory};
+use slowpath_process::{become_before_exec, trusted_file};
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -61,6 +60,8 @@ pub fn prepare(repair: &Repair) -> Result<Prepared, String> {
     };
     let program = if identity.uid == 0 { trusted_program(Path::new(given))? } else { PathBuf::from(given) };
     let mut command = Command::new(program);
+    // Programs go by the name that they are started by: which of its tools busybox is, and where CPython looks for its modules. For root it
+    // is a path of which nobody else can change a part.
     command.arg0(given).args(arguments).env_clear().envs(ENVIRONMENT).envs(of_user(&identity)).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let (credentials, parent) = (identity.credentials(), getpid());
@@ -71,16 +72,10 @@ pub fn prepare(repair: &Repair) -> Result<Prepared, String> {
     Ok(Prepared { command, timeout: repair.timeout })
 }
 
-/// The program with its links resolved, where nobody but root can replace or change it: root runs nothing else.
+/// The program with its links resolved. Root runs nothing that somebody else can replace or change, and follows nobody else's link: who
+/// owns one chooses the program, and the name that it is started by.
 fn trusted_program(given: &Path) -> Result<PathBuf, String> {
-    let failed = |error: io::Error| format!("{} cannot be run: {error}", given.display());
-    let program = given.canonicalize().map_err(failed)?;
-    program.parent().map_or(Ok(()), |directory| trusted_directory(directory).map(drop)).map_err(failed)?;
-    let status = program.symlink_metadata().map_err(failed)?;
-    match status.uid() == 0 && status.mode() & 0o022 == 0 && status.is_file() {
-        true => Ok(program),
-        false => Err(format!("{} can be changed by others, and root is to run it", program.display())),
-    }
+    trusted_file(given).map(|found| found.path).map_err(|error| format!("{} cannot be run: {error}", given.display()))
 }
 
 fn of_user(identity: &Identity) -> [(&'static str, OsString); 3] {
@@ -117,6 +112,7 @@ impl Prepared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::{lchown, symlink};
 
     fn repair(words: &[&str], timeout: Duration) -> Repair {
         let command = words.iter().map(|word| (*word).to_owned()).collect();
@@ -171,8 +167,38 @@ mod tests {
         assert_eq!(prepare(&repair(&words, Duration::from_secs(5))).unwrap().run(), End::Exited(Some(0)));
         std::os::unix::fs::chown(&program, Some(65534), None).unwrap();
         let refused = prepare(&repair(&words, Duration::from_secs(5))).err().unwrap();
-        assert!(refused.contains("can be changed by others"), "{refused}");
+        assert!(refused.contains("can be changed by other users"), "{refused}");
         let other = Repair { user: "nobody".to_owned(), ..repair(&words, Duration::from_secs(5)) };
         assert!(prepare(&other).is_ok(), "as itself it may run what it likes");
+    }
+
+    #[test]
+    fn root_runs_what_its_own_links_lead_to_by_their_name_and_follows_nobody_elses() {
+        if !geteuid().is_root() {
+            println!("skipped: only root is refused");
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let run = |program: &Path| {
+            let program = program.to_str().unwrap();
+            let script = format!("[ \"$0\" = {program} ]");
+            prepare(&repair(&[program, "-c", &script], Duration::from_secs(5))).map(Prepared::run)
+        };
+        symlink("/bin/sh", at("roots")).unwrap();
+        assert_eq!(run(&at("roots")), Ok(End::Exited(Some(0))));
+        // What it leads to is root's, as are the directories there; its owner makes it lead elsewhere in the next moment.
+        std::fs::create_dir(at("theirs")).unwrap();
+        symlink("/bin/sh", at("theirs/theirs")).unwrap();
+        symlink("/bin/sh", at("theirs/roots")).unwrap();
+        symlink("theirs", at("way")).unwrap();
+        lchown(at("theirs/theirs"), Some(65534), Some(65534)).unwrap();
+        let refused = run(&at("theirs/theirs")).unwrap_err();
+        assert!(refused.contains("is a symbolic link of another user"), "{refused}");
+        lchown(at("theirs"), Some(65534), Some(65534)).unwrap();
+        for name in ["theirs/theirs", "theirs/roots", "way/roots"] {
+            let refused = run(&at(name)).unwrap_err();
+            assert!(refused.contains("theirs can be changed by other users"), "{name}: {refused}");
+        }
     }
 }

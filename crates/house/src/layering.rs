@@ -321,6 +321,30 @@ pub fn circles(rules: &[Rule]) -> Vec<String> {
     }
 }
 
+/// The rules as ARCHITECTURE.md has them: a line for each crate, indented as code.
+pub fn shown(rules: &[Rule]) -> String {
+    const COLUMNS: usize = 120;
+    let width = rules.iter().map(|rule| rule.name.len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for rule in rules {
+        let names = if rule.may_use == EVERYTHING { &["all others"] } else { rule.may_use };
+        let mut line = format!("    {:width$}", rule.name);
+        for (index, name) in names.iter().enumerate() {
+            let piece = if index == 0 { format!(" -> {name}") } else { format!(", {name}") };
+            if line.len() + piece.len() + 1 > COLUMNS {
+                text.push_str(&line);
+                text.push_str(",\n");
+                line = format!("{:indent$}{name}", "", indent = 4 + width + 4);
+            } else {
+                line.push_str(&piece);
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -372,6 +396,12 @@ mod tests {
         let rules = [rule("a", &["b"]), rule("b", &["c"]), rule("c", &["b"]), rule("d", &[])];
         assert_eq!(circles(&rules), ["a", "b", "c"]);
         assert_eq!(circles(&[rule("a", &["b"]), rule("b", &[])]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn rules_are_shown_as_a_list() {
+        let rules = [rule("a", &[]), rule("long", &["a"]), rule("cli", EVERYTHING)];
+        assert_eq!(shown(&rules), "    a\n    long -> a\n    cli  -> all others\n");
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! What is known of a trace as a whole, and what it lacks: the manifest of its recording.
 
 use crate::declaration::Importer;
+use crate::perf_sample::CpuSamples;
 use slowpath_recording::{CPU_SAMPLE_HZ, Clock, Manifest, Probe, ProbeState};
 use slowpath_tables::missing::declared;
-use slowpath_tables::{Losses, Nanos};
+use slowpath_tables::{Losses, Nanos, OffCpuReason, PAGE_SIZE};
 use std::collections::BTreeMap;
+
+/// What a trace lacks whose waits have no wake-ups.
+pub const WAKE_UPS: &str = "the wake-ups of threads";
 
 /// Kinds of events that are counted one by one.
 const MOST_KINDS: usize = 64;
@@ -45,10 +49,15 @@ pub struct Facts {
     pub clock: Option<Clock>,
     /// CPU samples a second on each CPU.
     pub sample_hz: Option<u64>,
+    /// Which event of perf the CPU samples are of.
+    pub cpu_samples: CpuSamples,
     /// The command, where the trace says that it launched one.
     pub command: Vec<String>,
     /// Probes whose rows were seen.
     seen: Vec<&'static str>,
+    /// Whether threads waited, and whether one was seen to be woken.
+    has_waits: bool,
+    has_wake_ups: bool,
     /// Events that nothing is made of, by kind.
     unused: BTreeMap<String, u64>,
     /// Events that were lost.
@@ -70,6 +79,22 @@ impl Facts {
         if !self.seen.contains(&probe) {
             self.seen.push(probe);
         }
+    }
+
+    /// A thread left its CPU for this reason.
+    pub fn see_wait(&mut self, reason: OffCpuReason) {
+        self.see_probe("off_cpu");
+        self.has_waits |= reason != OffCpuReason::Runnable;
+    }
+
+    /// The trace says when a thread was woken.
+    pub fn see_wake_up(&mut self) {
+        self.has_wake_ups = true;
+    }
+
+    /// How many pages of the tables one of the kernel's is: 1 where the trace does not say how large those are.
+    pub fn pages_each(&self) -> u64 {
+        self.page_size.map_or(1, |size| (size / PAGE_SIZE).max(1))
     }
 
     /// There was an event on this CPU.
@@ -113,6 +138,13 @@ impl Facts {
                 let remedy = format!("{}; or `slowpath record`", importer.made_by);
                 manifest.unavailable.push(declared::PROBE.of(&[probe], reason, remedy));
             }
+        }
+        if self.has_waits && !self.has_wake_ups {
+            self.lack(
+                WAKE_UPS,
+                "the trace has none: what a thread waited for a CPU after its wake-up counts as its wait, not as run-queue delay",
+                format!("{}; or `slowpath record --off-cpu`", importer.made_by),
+            );
         }
         for (what, (reason, remedy)) in &self.gaps {
             manifest.unavailable.push(declared::OF_IMPORTED.of(&[what], reason, remedy));

@@ -143,14 +143,15 @@ fn about(trace: &mut Trace<'_>, line: &str) -> bool {
         if let Some((_, entries)) = comment.split_once("entries-written: ") {
             let mut numbers = entries.split(['/', ' ']).map_while(|number| number.parse::<u64>().ok());
             if let (Some(here), Some(written)) = (numbers.next(), numbers.next()) {
-                facts.losses.add("ftrace_overwritten", written.saturating_sub(here));
+                facts.losses.add("ftrace_overwritten.any", written.saturating_sub(here));
             }
         }
         return true;
     }
-    if let Some((_, lost)) = line.split_once("[LOST ").or_else(|| line.split_once("EVENTS DROPPED ")) {
-        let lost = lost.split([' ', ']']).next().and_then(|number| number.parse().ok()).unwrap_or(1);
-        facts.losses.add("ftrace", lost);
+    if let Some(lost) = lost(line)
+        && Line::of(line).is_none()
+    {
+        facts.losses.add("ftrace.any", lost);
         return true;
     }
     if is_cpu_count(line) {
@@ -158,6 +159,20 @@ fn about(trace: &mut Trace<'_>, line: &str) -> bool {
         return true;
     }
     line.starts_with("version = ") || line.starts_with("CPU ") && line.ends_with("is empty")
+}
+
+/// Events that were lost before this line: `CPU:7 [LOST 5 EVENTS]` of the kernel, `CPU:7 [5 EVENTS DROPPED]` of trace-cmd. At least
+/// one where they do not know how many: `[LOST EVENTS]`, `[EVENTS DROPPED]`.
+fn lost(line: &str) -> Option<u64> {
+    let (before, said) = line.trim_end().strip_suffix(']')?.rsplit_once('[')?;
+    if !before.contains("CPU:") {
+        return None;
+    }
+    let number = match said.strip_prefix("LOST ") {
+        Some(rest) => rest.strip_suffix("EVENTS")?,
+        None => said.strip_suffix("EVENTS DROPPED")?,
+    };
+    Some(number.trim().parse().unwrap_or(1))
 }
 
 #[cfg(test)]
@@ -205,8 +220,29 @@ CPU:1 [LOST 5 EVENTS]
         );
         assert_eq!(wait.waker_pid, None);
         assert_eq!((tables.page_cache[0].page.0, tables.page_cache[0].pages.0), (2, 4));
-        assert_eq!(tables.manifest.losses.of("ftrace_overwritten"), 10);
-        assert_eq!((tables.manifest.losses.of("ftrace"), tables.manifest.host.cpus), (5, 2));
+        let losses = &tables.manifest.losses;
+        assert_eq!((losses.0["ftrace_overwritten.any"], losses.0["ftrace.any"], losses.of("off_cpu")), (10, 5, 15));
+        assert_eq!(tables.manifest.host.cpus, 2);
+    }
+
+    #[test]
+    fn events_that_the_kernel_or_trace_cmd_dropped_are_lost_and_no_damage() {
+        let event = |ts: &str| format!("  a-7 [000] {ts}: page_fault_user: address=0x1000 ip=0x2000 error_code=0x4\n");
+        for (said, lost) in [
+            ("CPU:7 [204600 EVENTS DROPPED]", 204_600),
+            ("CPU:7 [EVENTS DROPPED]", 1),
+            ("CPU:7 [LOST 12 EVENTS]", 12),
+            ("CPU:7 [LOST EVENTS]", 1),
+        ] {
+            let trace = format!("cpus=8\n{said}\n{}{said}\n{}", event("1.000000"), event("2.000000"));
+            let (tables, problem) = crate::foreign::import_bytes("ftrace", trace.as_bytes());
+            assert_eq!((problem, tables.faults.len()), (None, 2), "{said}");
+            assert_eq!(tables.manifest.losses.of("faults"), 2 * lost, "{said}");
+        }
+        // Names of tasks and what programs write into the trace are foreign text.
+        let event = "  CPU:0-7 [000] .....  1.000000: print: [3 EVENTS DROPPED]\n";
+        let (tables, problem) = crate::foreign::import_bytes("ftrace", event.as_bytes());
+        assert_eq!((problem, tables.manifest.losses.of("faults")), (None, 0));
     }
 
     #[test]

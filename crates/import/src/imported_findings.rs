@@ -235,6 +235,20 @@ fn what_a_trace_lacks_costs_nothing_in_any_finding_and_its_reason_is_named() {
 }
 
 #[test]
+fn events_that_the_other_tool_lost_are_a_reason_to_doubt_a_finding() {
+    let text = String::from_utf8(xperf()).unwrap();
+    for (lost, is_doubted) in [(0, false), (7, true)] {
+        let about = format!("EndHeader\nOS Version: 10.0.19041, Events Lost: {lost}, Buffers lost: 0\n");
+        let (tables, problem) = import_bytes("xperf", text.replace("EndHeader\n", &about).as_bytes());
+        assert_eq!(problem, None);
+        let found = findings::of_recordings(&[&tables], None);
+        let one = found.iter().find(|one| one.name == findings::cold_file_reads::NAME).unwrap();
+        let doubts = one.reasons.iter().any(|reason| reason.contains("events were lost"));
+        assert_eq!(doubts, is_doubted, "{:#?}", one.reasons);
+    }
+}
+
+#[test]
 fn hard_faults_without_mappings_are_waits_for_their_files_with_sizes_and_direction() {
     let (tables, _) = import_bytes("xperf", &xperf());
     let found = findings::of_recordings(&[&tables], None);

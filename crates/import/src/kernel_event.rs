@@ -83,11 +83,11 @@ impl KernelEvents {
                     None => None,
                 }
             }
-            "mm_filemap_add_to_page_cache" => match page_of_file(fields) {
+            "mm_filemap_add_to_page_cache" => match page_of_file(fields, trace.facts.pages_each()) {
                 Some(page) => Some(self.page_cache(trace, at, PageCacheOp::Add, page)?),
                 None => None,
             },
-            "mm_filemap_delete_from_page_cache" => match page_of_file(fields) {
+            "mm_filemap_delete_from_page_cache" => match page_of_file(fields, trace.facts.pages_each()) {
                 Some(page) => Some(self.page_cache(trace, at, PageCacheOp::Delete, page)?),
                 None => None,
             },
@@ -216,7 +216,7 @@ impl KernelEvents {
         fault(trace, at, FaultKind::Minor, (address, ip), kernel)
     }
 
-    /// Pages of a file entered or left the page cache: device, inode, first page, pages.
+    /// Pages of a file entered or left the page cache: device, inode, first page, pages. Pages are the kernel's own, of whatever size.
     ///
     /// # Errors
     /// The recording cannot be written.
@@ -235,6 +235,7 @@ impl KernelEvents {
             "find -xdev -inum N names one while it is there",
         );
         let call = self.calls.get(&thread.tid).map(|call| &**call);
+        let each = trace.facts.pages_each();
         trace.row(PageCache {
             ts: at.ts,
             pid: thread.process.pid,
@@ -243,8 +244,8 @@ impl KernelEvents {
             op,
             dev,
             ino,
-            page: Pages(page),
-            pages: Pages(pages),
+            page: Pages(page.saturating_mul(each)),
+            pages: Pages(pages.saturating_mul(each)),
             asker: asker(call),
             syscall: -1,
         })
@@ -369,8 +370,9 @@ fn woken(fields: &str) -> Option<u32> {
     task.rsplit_once(':')?.1.parse().ok()
 }
 
-/// Device, inode, first page and number of pages of `dev 254:1 ino 1a2b pfn=0x1f ofs=8192 order=2` (include/trace/events/filemap.h).
-fn page_of_file(fields: &str) -> Option<(u64, u64, u64, u64)> {
+/// Device, inode, first page and number of pages of `dev 254:1 ino 1a2b pfn=0x1f ofs=8192 order=2` (include/trace/events/filemap.h):
+/// the offset is in bytes, the order is of the kernel's pages, which are as many pages of the tables as `each` says.
+fn page_of_file(fields: &str, each: u64) -> Option<(u64, u64, u64, u64)> {
     let mut words = fields.split_whitespace();
     let device = words.by_ref().skip_while(|word| *word != "dev").nth(1)?;
     let inode = words.skip_while(|word| *word != "ino").nth(1)?;
@@ -379,7 +381,7 @@ fn page_of_file(fields: &str) -> Option<(u64, u64, u64, u64)> {
     let offset: u64 = number(fields, "ofs")?;
     let order: u32 = number(fields, "order").unwrap_or(0);
     let pages = 1u64.checked_shl(order).filter(|_| order <= 18)?;
-    Some((dev, u64::from_str_radix(inode, 16).ok()?, offset / PAGE_SIZE, pages))
+    Some((dev, u64::from_str_radix(inode, 16).ok()?, offset / PAGE_SIZE / each, pages))
 }
 
 /// Device, first sector, bytes and direction of `254,0 R 4096 () 1234 + 8 [comm]` (include/trace/events/block.h).
@@ -411,10 +413,12 @@ mod tests {
 
     #[test]
     fn pages_and_requests_are_read_as_the_kernel_prints_them() {
-        let page = page_of_file("dev 254:1 ino 1a pfn=0x1f ofs=8192 order=2");
+        let page = page_of_file("dev 254:1 ino 1a pfn=0x1f ofs=8192 order=2", 1);
         assert_eq!(page, Some((254 << 20 | 1, 26, 2, 4)));
-        assert_eq!(page_of_file("dev 254:1 ino 1a page=000 pfn=31 ofs=0"), Some((254 << 20 | 1, 26, 0, 1)));
-        assert_eq!(page_of_file("dev 254:1 ino 1a ofs=8192 order=60"), None);
+        let of_16_kib = page_of_file("dev 254:1 ino 1a pfn=0x1f ofs=65536 order=2", 4);
+        assert_eq!(of_16_kib, Some((254 << 20 | 1, 26, 4, 4)));
+        assert_eq!(page_of_file("dev 254:1 ino 1a page=000 pfn=31 ofs=0", 1), Some((254 << 20 | 1, 26, 0, 1)));
+        assert_eq!(page_of_file("dev 254:1 ino 1a ofs=8192 order=60", 1), None);
         assert_eq!(request("254,0 R 4096 () 1234 + 8 [cat]"), Some((254 << 20, 1234, 4096, true)));
         assert_eq!(request("254,0 WS () 1234 + 8 [0]"), Some((254 << 20, 1234, 4096, false)));
     }

@@ -8,7 +8,6 @@
 //! what rows mean to `analysis`.
 
 mod code_file;
-mod cpu_sample;
 mod declaration;
 mod event_fields;
 mod facts;
@@ -26,6 +25,7 @@ mod mappings;
 mod moment;
 mod output;
 mod perf_data;
+mod perf_sample;
 mod perf_script;
 mod perfetto;
 mod problem;

@@ -1,18 +1,18 @@
 //! `perf script`: one line an event, and below it, where call stacks were recorded, a line a frame.
 //!
-//! Read: samples of the CPU, page faults, the scheduler's switches and wake-ups, page cache, block I/O, and with `--show-task-events` and
-//! `--show-mmap-events` processes, threads, names and which file is mapped where. An event ends with the line before the next one, so
-//! that its stack is known when rows are written.
+//! Read: samples of the CPU, page faults, the scheduler's switches and wake-ups, page cache, block I/O, with `--show-task-events` and
+//! `--show-mmap-events` processes, threads, names and which file is mapped where, and with `--show-lost-events` how much is missing. An
+//! event ends with the line before the next one, so that its stack is known when rows are written.
 
 mod frame;
 mod header;
 
 use crate::code_file::CodeFile;
-use crate::cpu_sample::{Sampled, cpu_sample};
 use crate::declaration::{Importer, head_lines};
 use crate::input::Input;
 use crate::kernel_event::{Circumstances, KernelEvents, fault};
 use crate::mappings::Mappings;
+use crate::perf_sample::{CpuEvent, Sampled, cpu_sample, stands_for_faults};
 use crate::problem::ImportError;
 use crate::stacks::{CodePlace, DEEPEST};
 use crate::tasks::Thread;
@@ -28,7 +28,7 @@ pub const IMPORT: Importer = Importer {
     title: "perf script: samples, scheduler, page faults, with call stacks",
     made_by: "perf record -a -g -d -c 1 -e cpu-clock/period=1000000/,minor-faults,major-faults,sched:sched_switch,\
               sched:sched_wakeup, then perf script -F +pid,+addr,+period,+ip,+sym,+dso --show-task-events \
-              --show-mmap-events --header",
+              --show-mmap-events --show-lost-events --header",
     reads: "CPU samples (cpu-clock, task-clock, cycles), page faults, switches and wake-ups, page cache, block I/O, processes, \
             executable mappings, call stacks",
     lacks: "perf's events have no duration, no result of a system call and no content of memory",
@@ -115,6 +115,13 @@ fn comment(trace: &mut Trace<'_>, line: &str) -> bool {
             "os release" => facts.kernel = Some(value.trim().to_owned()),
             "arch" => facts.machine = Some(value.trim().to_owned()),
             "nrcpus online" => facts.cpus = value.trim().parse().ok(),
+            // `name = cycles:P, , id = { 5, 6 }, type = 0 (PERF_TYPE_HARDWARE), ...`
+            "event" => {
+                let name = value.trim().strip_prefix("name = ").and_then(|rest| rest.split(", ").next());
+                if let Some(event) = name.and_then(CpuEvent::of) {
+                    facts.cpu_samples.announce(event);
+                }
+            }
             _ => {}
         }
     }
@@ -168,14 +175,23 @@ impl State {
         let is_kernel = frames.first().is_some_and(|frame| frame.file == CodeFile::Kernel);
         let ip = frames.first().map_or(0, |frame| frame.address);
         let address = rest.split_whitespace().next().and_then(|word| u64::from_str_radix(word, 16).ok()).unwrap_or(0);
-        let sampled = Sampled { cpu: header.cpu, period: header.period, is_time: false, kernel: is_kernel };
-        match header.event.split([':', '/']).next().unwrap_or_default() {
-            "cpu-clock" | "task-clock" => cpu_sample(trace, &at, Sampled { is_time: true, ..sampled })?,
-            "cycles" | "cpu-cycles" | "ref-cycles" | "cpu_core" | "cpu_atom" => cpu_sample(trace, &at, sampled)?,
-            "minor-faults" => fault(trace, &at, FaultKind::Minor, (address, ip), is_kernel)?,
-            "major-faults" => fault(trace, &at, FaultKind::Major, (address, ip), is_kernel)?,
-            "page-faults" | "faults" => self.events.fault(trace, &at, address, ip, is_kernel)?,
-            other => trace.facts.leave_out(other),
+        if let Some(event) = CpuEvent::of(&header.event) {
+            let sampled = Sampled { cpu: header.cpu, period: header.period, event, kernel: is_kernel };
+            return cpu_sample(trace, &at, sampled).map(|()| true);
+        }
+        let kind = match header.event.split([':', '/']).next().unwrap_or_default() {
+            "minor-faults" => Some(FaultKind::Minor),
+            "major-faults" => Some(FaultKind::Major),
+            "page-faults" | "faults" => None,
+            other => {
+                trace.facts.leave_out(other);
+                return Ok(true);
+            }
+        };
+        stands_for_faults(trace, header.period);
+        match kind {
+            Some(kind) => fault(trace, &at, kind, (address, ip), is_kernel)?,
+            None => self.events.fault(trace, &at, address, ip, is_kernel)?,
         }
         Ok(true)
     }
@@ -259,7 +275,7 @@ impl State {
             },
             "PERF_RECORD_LOST" | "PERF_RECORD_LOST_SAMPLES" => {
                 let lost = rest.rsplit(' ').find_map(|word| word.parse().ok()).unwrap_or(1);
-                trace.facts.losses.add("perf", lost);
+                trace.facts.losses.add("perf.any", lost);
                 Ok(true)
             }
             _ => Ok(true),

@@ -95,7 +95,7 @@ fn import_holding(most: usize, input: &mut Input<'_>, trace: &mut Trace<'_>) -> 
         state.begin(trace, first)?;
     }
     if state.order.late > 0 {
-        trace.facts.losses.add("perfetto_out_of_order", state.order.late);
+        trace.facts.losses.add("perfetto_out_of_order.any", state.order.late);
     }
     state.events.finish(trace)?;
     read
@@ -226,7 +226,7 @@ impl State {
             trace.facts.see_time(Nanos(ts));
         }
         if bundle.lost_events == Some(true) {
-            trace.facts.losses.add("ftrace", 1);
+            trace.facts.losses.add("ftrace.any", 1);
             if let Some(ts) = bundle.begin() {
                 self.hold(Event { ts, tid: None, cpu, what: What::Lost });
             }

@@ -5,7 +5,9 @@
 //! until the end: call chains each once, a sample in 32 bytes, both with a limit.
 
 use crate::declaration::Importer;
+use crate::facts::WAKE_UPS;
 use crate::input::Input;
+use crate::perf_sample::{CpuEvent, is_cpu_sample};
 use crate::problem::ImportError;
 use crate::stacks::{CodePlace, DEEPEST};
 use crate::tasks::Thread;
@@ -223,7 +225,7 @@ impl Samples {
                 self.keep(Kept { ts: switch.time.unwrap_or(0), tid, what });
             }
         } else if let Some(lost) = record.lost {
-            trace.facts.losses.add("simpleperf", lost.lost_count.unwrap_or(0));
+            trace.facts.losses.add("simpleperf.any", lost.lost_count.unwrap_or(0));
         } else if let Some(file) = record.file {
             let names = file.symbol.iter().map(|name| text(name)).collect();
             self.files.insert(file.id.unwrap_or(0), (text(&file.path.unwrap_or_default()), names));
@@ -282,6 +284,9 @@ impl Samples {
                 "simpleperf report-sample of the whole perf.data",
             );
         }
+        for event in self.events.iter().filter_map(|name| CpuEvent::of(name)) {
+            trace.facts.cpu_samples.announce(event);
+        }
         // The stack of the last sample of a switch, by thread: simpleperf takes it where the thread leaves its CPU.
         let mut left_at: HashMap<u32, (u64, Option<u32>, Option<OffCpuReason>)> = HashMap::new();
         for kept in std::mem::take(&mut self.kept) {
@@ -296,6 +301,12 @@ impl Samples {
             match kept.what {
                 What::Switch(true) => trace.enter(ts, kept.tid)?,
                 What::Switch(false) => {
+                    trace.facts.lack(
+                        WAKE_UPS,
+                        "report-sample prints none: what a thread waited for a CPU after its wake-up counts as its wait, not as \
+                         run-queue delay",
+                        "Perfetto with sched_switch and sched_waking; or `slowpath record --off-cpu`",
+                    );
                     let at = left_at.remove(&kept.tid).filter(|(left, ..)| *left == kept.ts);
                     let (_, stack, reason) = at.unwrap_or_default();
                     trace.leave(ts, thread, reason.unwrap_or(OffCpuReason::Kernel), stack);
@@ -359,21 +370,23 @@ fn sample(
     stack: Option<u32>,
     kernel: bool,
 ) -> Result<(), ImportError> {
-    match event.split([':', '/']).next().unwrap_or_default() {
-        "cpu-clock" | "task-clock" if count > 0 => {
-            // The first sample of a thread may stand for less: the longest period is the one that was asked for.
-            let hz = (1_000_000_000 / count).max(1);
-            trace.facts.sample_hz = Some(trace.facts.sample_hz.map_or(hz, |before| before.min(hz)));
-        }
-        "cpu-clock" | "task-clock" | "cpu-cycles" | "cycles" => trace.facts.lack(
+    let Some(counted) = CpuEvent::of(event) else {
+        trace.facts.leave_out(event.split([':', '/']).next().unwrap_or_default());
+        return Ok(());
+    };
+    if !is_cpu_sample(trace, counted) {
+        return Ok(());
+    }
+    if counted.is_clock() && count > 0 {
+        // The first sample of a thread may stand for less: the longest period is the one that was asked for.
+        let hz = (1_000_000_000 / count).max(1);
+        trace.facts.sample_hz = Some(trace.facts.sample_hz.map_or(hz, |before| before.min(hz)));
+    } else {
+        trace.facts.lack(
             "the time that a CPU sample stands for",
             "the samples are of cycles",
             "simpleperf record -e cpu-clock -c 1000000",
-        ),
-        other => {
-            trace.facts.leave_out(other);
-            return Ok(());
-        }
+        );
     }
     trace.facts.lack(
         "the CPU of a sample",

@@ -240,13 +240,14 @@ impl<'a> Trace<'a> {
 
     /// A thread left its CPU.
     pub fn leave(&mut self, ts: Nanos, thread: Thread, reason: OffCpuReason, stack: Option<u32>) {
-        self.facts.see_probe("off_cpu");
+        self.facts.see_wait(reason);
         self.waits.leave(ts, thread, reason, stack);
     }
 
     /// A thread was woken.
     pub fn wake(&mut self, ts: Nanos, tid: u32, waker: Waker) {
         self.facts.see_time(ts);
+        self.facts.see_wake_up();
         self.waits.wake(ts, tid, waker);
     }
 

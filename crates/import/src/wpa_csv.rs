@@ -90,7 +90,7 @@ fn import(input: &mut Input<'_>, trace: &mut Trace<'_>) -> Result<(), ImportErro
         emit(trace, row)?;
     }
     if rows.order.late > 0 {
-        trace.facts.losses.add("wpa_out_of_order", rows.order.late);
+        trace.facts.losses.add("wpa_out_of_order.any", rows.order.late);
     }
     // All samples weigh what their interval is, but those that were late.
     let (count, weight) = rows.weights;
@@ -235,7 +235,15 @@ impl Rows {
         if let Some(cpu) = cpu {
             trace.facts.see_cpu(cpu);
         }
-        trace.facts.see_probe(if matches!(event, Event::Sample { .. }) { "cpu_sample" } else { "off_cpu" });
+        match &event {
+            Event::Sample { .. } => trace.facts.see_probe("cpu_sample"),
+            Event::Wait { ready, reason, .. } => {
+                trace.facts.see_wait(*reason);
+                if ready.is_some() {
+                    trace.facts.see_wake_up();
+                }
+            }
+        }
         // The idle process.
         if pid == 0 || tid == 0 {
             return Ok(Some(()));

@@ -85,10 +85,9 @@ fn about(trace: &mut Trace<'_>, line: &str) -> bool {
         match key {
             "OS Version" => trace.facts.kernel = Some(format!("Windows {value}")),
             "Events Lost" | "Buffers lost" => {
-                trace
-                    .facts
-                    .losses
-                    .add(if key == "Events Lost" { "xperf" } else { "xperf_buffers" }, value.parse().unwrap_or(0));
+                // A buffer holds one event at least.
+                let name = if key == "Events Lost" { "xperf.any" } else { "xperf_buffers.any" };
+                trace.facts.losses.add(name, value.parse().unwrap_or(0));
             }
             "Number of Processors" | "NumProcs" => trace.facts.cpus = value.parse().ok(),
             _ => {}

@@ -112,7 +112,9 @@ pub fn of_stat(line: &str) -> Option<(char, i32)> {
 
 /// What `of_stat` says of a thread of any process; `None` when it is gone.
 pub fn effective(process: u32, thread: u32) -> Option<(char, i32)> {
-    of_stat(&std::fs::read_to_string(format!("/proc/{process}/task/{thread}/stat")).ok()?)
+    // The name in it may be any bytes.
+    let stat = std::fs::read(format!("/proc/{process}/task/{thread}/stat")).ok()?;
+    of_stat(&String::from_utf8_lossy(&stat))
 }
 
 /// CPU time of the calling process in ns.

@@ -1,6 +1,5 @@
 //! A lab: an image on a loop device, the mounts that bring it over the host's paths, and cold launches in it.
 
-use crate::accounting::PastLab;
 use crate::closure::identity_of;
 use crate::coldness::{Coldness, Evidence, Holder, MountCost, PAST_LAB_AT_MOST};
 use crate::device::{self, DeviceIo};
@@ -311,12 +310,6 @@ impl Lab {
         device::io_of(&self.device.name())
     }
 
-    /// Splits the file-backed reads of a launch (device as tables have it, host path, bytes) by whether the lab
-    /// answered them.
-    pub fn past_lab<P: AsRef<Path>>(&self, reads: impl IntoIterator<Item = (u64, P, Bytes)>) -> PastLab {
-        PastLab::of(self.device.dev(), reads)
-    }
-
     /// What is against a launch that saw other files than the lab's at these places: more than 1 % of the image's bytes.
     pub fn against_left_out(&self, left_out: &[LeftOut]) -> Option<String> {
         let files = self.image.files();
@@ -328,11 +321,6 @@ impl Lab {
         let first = left_out.first()?;
         let is_much = missing.0 as f64 > self.image.content().0 as f64 * PAST_LAB_AT_MOST;
         is_much.then(|| format!("{} files of the lab were left out: {first}", left_out.len()))
-    }
-
-    /// What mounting alone reads, and keeps, before a launch.
-    pub fn mount_cost(&self) -> MountCost {
-        self.mounting
     }
 
     /// Processes in whose mount namespace the device is mounted, as far as `/proc` shows them.

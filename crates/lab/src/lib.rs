@@ -12,10 +12,8 @@
 //!
 //! One cold launch:
 //!
-//! ```no_run
-//! # use slowpath_lab::*;
-//! # fn main() -> Result<(), LabError> {
-//! let closure = Closure::from_paths(["/usr/bin/python3", "/usr/lib/x86_64-linux-gnu/libc.so.6"]);
+//! ```text
+//! let closure = Closure::from_paths([program, libraries, ...]);
 //! let image = Image::build(&closure, DEFAULT_BASE.as_ref(), Vec::new())?;
 //! let lab = Lab::new(image, Settings::default())?;
 //! lab.prepare_cold()?;
@@ -24,7 +22,6 @@
 //! let coldness = lab.verify_cold()?;
 //! // after the launch:
 //! let delivered = (lab.io()? - before).bytes;
-//! # let _ = (coldness, delivered); Ok(()) }
 //! ```
 
 mod accounting;
@@ -52,7 +49,7 @@ mod options;
 mod private_mounts;
 mod throttle;
 
-pub use accounting::PastLab;
+pub use accounting::lab_misses;
 pub use closure::{Closure, ClosureFile, SkipReason, Skipped};
 pub use coldness::{
     Coldness, DELIVERED_AT_LEAST, Evidence, Holder, LukewarmReason, METADATA_ALLOWANCE, MountCost, PAST_LAB_AT_MOST,

@@ -74,7 +74,7 @@ impl Hooks for NoHooks {
     }
 }
 
-/// Something that can run one launch: [`crate::ProcessLauncher`], or [`crate::mock::ScriptedLauncher`] in tests.
+/// Something that can run one launch: [`crate::ProcessLauncher`], or what a test has in its place.
 pub trait Launcher {
     /// Runs one launch and returns when it ended as `spec.end` says. With [`crate::EndPolicy::KillTree`] every
     /// process of the tree is gone by then.

@@ -77,9 +77,12 @@ pub fn sections(
             let needed = crate::score::current(code, works).map(|cost| cost.pages);
             (row.needed, row.by) = (needed, "functions that are used");
             let order = (best.order)(works);
-            let ordered = held_out(code, works, best.order).or_else(|| train(code, works, &order));
+            let held_out = held_out(code, works, best.order);
+            // What one trace used is what its order was made for.
+            let of = if held_out.is_some() { "" } else { " (for the trace that it is made from: record a second)" };
+            let ordered = held_out.or_else(|| train(code, works, &order));
             row.remedies.extend(ordered.map(|cost| Remedy {
-                flag: format!("an order: layout order --algorithm {}", best.name),
+                flag: format!("an order: layout order --algorithm {}{of}", best.name),
                 pages: cost.pages,
             }));
         } else if tables(section.address) {
@@ -167,6 +170,7 @@ mod tests {
     fn each_section_has_its_pages_and_what_would_leave_fewer() {
         let rows = found(&binary(false));
         assert_eq!((of(&rows, ".text").needed, of(&rows, ".text").remedies[0].pages), (Some(2.0), 1.0));
+        assert!(left(of(&rows, ".text"))[0].0.contains("record a second"), "an order is best for what it is made from");
         let table = of(&rows, ".rela.dyn");
         assert_eq!((table.all, table.needed), (6, Some(6.0)));
         assert_eq!(left(table), [("-Wl,-z,pack-relative-relocs", 2.0), ("-no-pie", 1.0)]);

@@ -34,7 +34,7 @@ pub use credentials::{Credentials, CredentialsError, NO_ID, NOBODY, drop_keeping
 pub use deadline::{Answer, Deadline, DeadlineError, LIMIT};
 pub use deadline_files::{Opened, ProcessFiles};
 pub use mount_table::{MountPoint, MountTable, NotOpened};
-pub use other_process::{UnreadableLink, shares_files, status_field};
+pub use other_process::{UnreadableLink, shares_files, status_field, status_of};
 pub use owner::Owner;
 pub use packet::{
     MOST_DESCRIPTORS, Packet, Peeked, Peer, discard_packet, peek_packet, receive_packet, send_packet, wipe,

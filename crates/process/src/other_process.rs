@@ -1,5 +1,6 @@
 //! What `/proc` shows of a process that may be anybody's.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -8,6 +9,15 @@ use std::path::PathBuf;
 pub fn status_field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim);
     status.lines().find_map(value)
+}
+
+/// The text of `/proc/NAME/status`, by a number or another name in `/proc`. A program's name in it may be any bytes: those that are no text
+/// are replaced.
+///
+/// # Errors
+/// There is no such process, or not any more.
+pub fn status_of(name: impl fmt::Display) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&fs::read(format!("/proc/{name}/status"))?).into_owned())
 }
 
 /// A link of `/proc` that could not be read: the process has ended, or the caller may not look at it.
@@ -42,6 +52,18 @@ mod tests {
         let status = "Name:\tUid:\nUmask:\t0022\nUid:\t1000\t0\t0\t0\nGroups:\t \n";
         assert_eq!(status_field(status, "Uid"), Some("1000\t0\t0\t0"));
         assert_eq!((status_field(status, "Groups"), status_field(status, "U")), (Some(""), None));
+    }
+
+    #[test]
+    fn a_process_whose_name_is_no_text_has_its_status_all_the_same() {
+        let named = std::thread::spawn(|| {
+            // SAFETY: the name is a string of at most 16 bytes, and is copied.
+            assert_eq!(unsafe { libc::prctl(libc::PR_SET_NAME, c"\xff\xfe".as_ptr()) }, 0);
+            let status = status_of("thread-self").unwrap();
+            (status.starts_with("Name:\t\u{fffd}"), status_field(&status, "Tgid").map(str::to_owned))
+        });
+        assert_eq!(named.join().unwrap(), (true, Some(std::process::id().to_string())));
+        assert!(status_of(u32::MAX).is_err());
     }
 
     #[test]

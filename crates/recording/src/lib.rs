@@ -33,8 +33,8 @@ mod write_error;
 
 pub use huge_pages::HugePages;
 pub use manifest::{
-    CPU_SAMPLE_HZ, Clock, Device, Host, Launch, MachineFaults, Manifest, Probe, ProbeState, Progress, RecorderProcess,
-    SCHEMA_VERSION, Segment,
+    CPU_SAMPLE_HZ, Clock, Device, Host, Launch, MachineFaults, Manifest, NotRecorded, Probe, ProbeState, Progress,
+    RecorderProcess, SCHEMA_VERSION, Segment,
 };
 pub use memory_cost::{BlockCost, MemoryCost};
 pub use memory_threads::{MemoryThread, MemoryThreads};

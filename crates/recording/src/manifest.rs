@@ -9,6 +9,7 @@ use crate::segment_limits::MOST_SEGMENTS;
 use schemars::JsonSchema;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use slowpath_tables::missing::declared;
 use slowpath_tables::{Bytes, Losses, Nanos, PAGE_SIZE, Unavailable, escape_json};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -247,6 +248,15 @@ pub enum ProbeState {
     Unavailable,
 }
 
+/// Why what a probe records is not in a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotRecorded<'a> {
+    /// It did not run; with the recorder's words for it, where there are some.
+    Refused(Option<&'a Unavailable>),
+    /// Nobody asked for it.
+    NotAskedFor,
+}
+
 /// A whole file of rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Segment {
@@ -331,6 +341,23 @@ impl Manifest {
     /// Rows of a table, by the list of whole segments.
     pub fn rows(&self, table: &str) -> u64 {
         self.segments.iter().filter(|segment| segment.table == table).fold(0, |sum, s| sum.saturating_add(s.rows))
+    }
+
+    /// Why what a probe records is not here; `None` where it ran.
+    pub fn not_recorded(&self, probe: &str) -> Option<NotRecorded<'_>> {
+        match self.probes.iter().find(|one| one.name == probe).map(|one| one.state) {
+            Some(ProbeState::Attached) => None,
+            Some(ProbeState::Unavailable) => {
+                let what = declared::PROBE.of(&[&probe], "", "").what;
+                Some(NotRecorded::Refused(self.unavailable.iter().find(|one| one.what == what)))
+            }
+            None => Some(NotRecorded::NotAskedFor),
+        }
+    }
+
+    /// Whether a probe was asked for and ran.
+    pub fn ran(&self, probe: &str) -> bool {
+        self.not_recorded(probe).is_none()
     }
 
     /// How far the recording is; `is_alive` says whether a process lives.

@@ -8,7 +8,7 @@ use crate::terms::{self, Term};
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_analysis::{ShowsIn, findings};
-use slowpath_context::Scope;
+use slowpath_context::{Lasts, Scope};
 use slowpath_diagnose::printed::Decision;
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_tables::missing::{self, Missing, declared};
@@ -254,7 +254,13 @@ fn of_factor(factor: &slowpath_context::Factor) -> Explanation {
         Scope::Process => "the threads of a process share it",
         Scope::Machine => "all processes of a machine share it",
     };
-    let changes = if factor.moves { "it changes by itself, so two readings of one process may differ" } else { "" };
+    let changes = match factor.lasts {
+        Lasts::Always => "",
+        Lasts::Boot => "its numbers do not compare with those of another boot of the machine",
+        Lasts::Moment => "it changes by itself, so two readings of one process may differ",
+    };
+    let remedies = factor.remedies(factor.name).into_iter().map(|one| format!("{} (price: {})", one.what, one.price));
+    let remedies = remedies.collect::<Vec<_>>().join("; ");
     let never = factor.never_set();
     let bisected = match never {
         Some(why) => format!("not by `slowpath context bisect`: {why}"),
@@ -265,6 +271,7 @@ fn of_factor(factor: &slowpath_context::Factor) -> Explanation {
         ("over time", changes),
         ("see it by hand", factor.by_hand),
         ("what a difference costs", "`slowpath context diff` says what is known of the two values, with its source"),
+        ("what helps", &remedies),
         ("set in a launch", &bisected),
     ]);
     let (kind, name) = (NameKind::ContextFactor, factor.name.to_owned());

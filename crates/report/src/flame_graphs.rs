@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::call_stacks::{CallStacks, StackPath};
 use slowpath_analysis::processes::Processes;
-use slowpath_recording::{ProbeState, Tables};
+use slowpath_recording::Tables;
 use slowpath_tables::missing::declared;
 use slowpath_tables::{ProcessKey, Unavailable, Unit};
 use std::collections::HashMap;
@@ -241,8 +241,7 @@ fn unavailable(tables: &Tables, weight: FlameWeight, has_rows: bool) -> Unavaila
         FlameWeight::FaultTime => (&declared::FLAME_FAULTS, "fault", "fault"),
         FlameWeight::Allocated => (&declared::FLAME_ALLOCATIONS, "memory", "alloc"),
     };
-    let ran = tables.manifest.probes.iter().any(|one| one.name == probe && one.state == ProbeState::Attached);
-    let reason = match (has_rows, ran) {
+    let reason = match (has_rows, tables.manifest.ran(probe)) {
         (true, _) => "recorded without call stacks",
         (false, true) => "there was none",
         (false, false) => "not recorded",

@@ -93,7 +93,7 @@ fn figure(quantity: &Quantity) -> String {
     }
 }
 
-/// The 95 % interval with its unit, empty where there is none.
+/// The interval with its unit, empty where there is none.
 fn interval(quantity: &Quantity) -> String {
     let (Some(low), Some(high)) = (quantity.low, quantity.high) else { return String::new() };
     let end = |value| figure(&Quantity::exact(value, quantity.unit));
@@ -107,14 +107,8 @@ fn optional(quantity: Option<&Quantity>) -> String {
 /// Findings with what they cost, and below why they are to be trusted less.
 fn findings(findings: &[Finding]) -> String {
     use Column::{Figures, Words};
-    let columns = [
-        Words("Finding"),
-        Figures("Cost"),
-        Figures("95 % interval"),
-        Words("Confidence"),
-        Words("What"),
-        Words("Fixes"),
-    ];
+    let columns =
+        [Words("Finding"), Figures("Cost"), Figures("From … to"), Words("Confidence"), Words("What"), Words("Fixes")];
     let mut table = Table::new(&columns);
     for one in findings.iter().take(ROWS) {
         let fixes: Vec<String> = one.fixes.iter().map(|fix| code(fix)).collect();

@@ -79,8 +79,8 @@ const TERMS: [Term; 17] = [
     Term {
         name: "predicted",
         title: "the change that was computed before the first launch with the fix",
-        what: "It is stored before the trial and printed beside the measured value, both with their 95 % intervals. The \
-               launches that judge a fix are never those that it was made from.",
+        what: "It is stored before the trial and printed beside the measured value: from the least to the most that the \
+               recordings allow. The launches that judge a fix are never those that it was made from.",
     },
     Term {
         name: "95 % interval",

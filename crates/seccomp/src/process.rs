@@ -19,7 +19,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// # Errors
 /// See [`ProcessError`]: the kernel shows filters to root only.
 pub fn of_process(pid: u32) -> Result<Vec<Program>, ProcessError> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|_| ProcessError::NoProcess(pid))?;
+    // The name of the program, which is in it, may be any bytes.
+    let status = std::fs::read(format!("/proc/{pid}/status")).map_err(|_| ProcessError::NoProcess(pid))?;
+    let status = String::from_utf8_lossy(&status);
     let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:")).map(str::trim);
     if mode != Some("2") {
         return Err(ProcessError::NoFilter(pid));

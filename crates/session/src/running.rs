@@ -10,7 +10,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use regex::Regex;
 use slowpath_capture::{Options, Running, running_since};
 use slowpath_launch::Identity;
-use slowpath_process::{DeadlineError, ProcessFiles, status_field};
+use slowpath_process::{DeadlineError, ProcessFiles, status_field, status_of};
 use slowpath_recording::Manifest;
 use slowpath_tables::Bytes;
 use std::path::Path;
@@ -129,9 +129,7 @@ pub fn processes(mut pids: Vec<u32>) -> Result<Meant, Failure> {
 
 /// The process that a process or thread id belongs to (`Tgid` of proc_pid_status(5)).
 fn thread_of(id: u32) -> Option<u32> {
-    // The name in it may be any bytes.
-    let status = String::from_utf8_lossy(&std::fs::read(format!("/proc/{id}/status")).ok()?).into_owned();
-    status_field(&status, "Tgid")?.parse().ok()
+    status_field(&status_of(id).ok()?, "Tgid")?.parse().ok()
 }
 
 fn name(pid: u32) -> Option<String> {

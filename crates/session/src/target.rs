@@ -6,6 +6,7 @@ use slowpath_launch::{
     ContextStep, EndPolicy, ExecError, Identity, LaunchError, LaunchOutcome, LaunchSpec, LauncherProgram, Limit,
     LimitKind, MountNamespace, MountStep, ProcessLauncher, ReadyWhen, StdioPolicy, current_limits,
 };
+use slowpath_process::{Deadline, LIMIT};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -201,15 +202,29 @@ impl Target {
         kept.chain(&self.extra).cloned().collect()
     }
 
-    /// The file that the command runs, as its own search path finds it; the bare word where it finds none.
+    /// The file that the command runs, as its own search path finds it; the bare word where it finds none, or a directory of that path
+    /// does not answer.
     pub fn program(&self) -> PathBuf {
         let word = self.command.first().map(PathBuf::from).unwrap_or_default();
         if word.as_os_str().as_bytes().contains(&b'/') {
             return word;
         }
         let path = self.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
-        let mut places = path.iter().flat_map(std::env::split_paths).map(|directory| directory.join(&word));
-        places.find(|file| file.is_file()).unwrap_or(word)
+        let places = path.iter().flat_map(std::env::split_paths).map(|directory| directory.join(&word));
+        // A child looks: a directory of a user's path can lie on a file system that never answers.
+        let mut looking = Deadline::new(LIMIT, |file: &[u8]| {
+            let is_file = Path::new(OsStr::from_bytes(file)).is_file();
+            Ok((vec![u8::from(is_file)], None))
+        });
+        for file in places {
+            match looking.ask(file.as_os_str().as_bytes()) {
+                Ok((answer, _)) if answer == [1] => return file,
+                Ok(_) => {}
+                // What stands behind it is not what the command would run.
+                Err(_) => break,
+            }
+        }
+        word
     }
 
     /// The command as text, for the manifest.
@@ -272,6 +287,37 @@ pub fn not_ready(outcome: &LaunchOutcome) -> Option<Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hanging::Hanging;
+    use slowpath_process::MountPoint;
+
+    /// `true`, to be found in these directories.
+    fn searched(path: &str) -> Target {
+        let invocation = Invocation { user: None, ready: ReadyWhen::Exit, timeout: None, env: Vec::new() };
+        let target = Target::of(invocation, vec!["true".into()], None).unwrap();
+        Target { environment: vec![("PATH".into(), path.into())], ..target }
+    }
+
+    #[test]
+    fn a_program_is_the_first_file_of_its_name_in_the_search_path() {
+        assert_eq!(searched("/none:/proc:/usr/bin:/bin").program(), Path::new("/usr/bin/true"));
+        assert_eq!(searched("/none").program(), Path::new("true"));
+    }
+
+    #[test]
+    fn a_directory_of_the_search_path_that_never_answers_costs_a_deadline() {
+        // It answers no look-up (FUSE_LOOKUP) after that of its own file.
+        let Some(hanging) = Hanging::start("hanging_file.py", &["1"]) else { return };
+        let pid = hanging.line.split(' ').next().expect("the file is mapped").to_owned();
+        let mounts = MountPoint::parse(&std::fs::read(format!("/proc/{pid}/mountinfo")).unwrap());
+        let at = mounts.into_iter().rfind(|mount| mount.kind == "fuse").expect("it is mounted").at;
+        let target = searched(&format!("/none:/proc/{pid}/root{}:/usr/bin", at.display()));
+        // In a thread that the test need not wait for.
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || sender.send(target.program()));
+        let result = receiver.recv_timeout(Duration::from_secs(60));
+        drop(hanging);
+        assert_eq!(result.expect("who looks is not held up for ever"), Path::new("true"));
+    }
 
     #[test]
     fn every_placeholder_of_a_word_is_replaced() {

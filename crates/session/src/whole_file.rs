@@ -29,15 +29,19 @@ impl WholeFile {
     /// # Errors
     /// No file can be made there.
     pub fn begin(path: &Path, mode: u32) -> io::Result<Self> {
-        match fs::metadata(path) {
-            Ok(there) if !there.is_file() => special(path).map(Self::Special),
-            // Work for root has root's user id without the capability to give files away (`slowpath_process::Duty`): a file of another
-            // user that root replaces becomes root's.
-            _ if geteuid().is_root() => {
-                AtomicWriteFile::options().mode(mode).preserve_owner(false).open(path).map(Self::Replacing)
-            }
-            _ => AtomicWriteFile::options().mode(mode).open(path).map(Self::Replacing),
+        if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+            return special(path).map(Self::Special);
         }
+        let mut options = AtomicWriteFile::options();
+        // A link's own mode lets everybody write.
+        let is_link = fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink());
+        options.mode(mode).preserve_mode(!is_link);
+        // Work for root has root's user id without the capability to give files away (`slowpath_process::Duty`): a file of another user that
+        // root replaces becomes root's.
+        if geteuid().is_root() {
+            options.preserve_owner(false);
+        }
+        options.open(path).map(Self::Replacing)
     }
 
     /// Whether somebody looks at it.
@@ -129,6 +133,24 @@ mod tests {
         WholeFile::begin(&path, 0o600).unwrap().write(|out| out.write_all(b"new")).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(names(place.path()), ["page"]);
+    }
+
+    #[test]
+    fn what_replaces_a_link_has_not_the_mode_of_the_link() {
+        let place = tempfile::tempdir().unwrap();
+        let [path, kept] = ["page", "kept"].map(|name| place.path().join(name));
+        for there in [true, false] {
+            let _ = fs::remove_file(&path);
+            symlink(&kept, &path).unwrap();
+            if there {
+                fs::write(&kept, "kept").unwrap();
+            }
+            replace(&path, 0o600, b"new").unwrap();
+            let metadata = fs::symlink_metadata(&path).unwrap();
+            assert!(metadata.is_file());
+            assert_eq!(metadata.mode() & 0o777, 0o600);
+            let _ = fs::remove_file(&kept);
+        }
     }
 
     #[test]

@@ -28,14 +28,15 @@ pub enum Unit {
     Percent,
 }
 
-/// A measured or predicted value with its 95 % interval.
+/// A measured or predicted value with its interval: at 95 % where several launches were measured; of a single recording, the least and the
+/// most that it allows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Quantity {
     /// The estimate.
     pub value: f64,
-    /// Lower end of the 95 % interval; null where no interval can be given.
+    /// Lower end of the interval; null where no interval can be given.
     pub low: Option<f64>,
-    /// Upper end of the 95 % interval; null where no interval can be given.
+    /// Upper end of the interval; null where no interval can be given.
     pub high: Option<f64>,
     /// Unit of all three.
     pub unit: Unit,
@@ -46,7 +47,7 @@ impl Quantity {
     pub fn exact(value: f64, unit: Unit) -> Self {
         Self { value, low: None, high: None, unit }
     }
-    /// A value with its 95 % interval.
+    /// A value with its interval.
     pub fn interval(value: f64, low: f64, high: f64, unit: Unit) -> Self {
         Self { value, low: Some(low), high: Some(high), unit }
     }
@@ -98,6 +99,10 @@ impl Unavailable {
 pub struct Losses(pub BTreeMap<String, u64>);
 
 impl Losses {
+    /// The kind of losses whose kind is not known, behind who lost them: perf says that its buffer was full, and not of which events
+    /// (`perf.any`).
+    pub const ANY_KIND: &'static str = "any";
+
     /// Counts `lost` events of `kind`.
     pub fn add(&mut self, kind: &str, lost: u64) {
         let sum = self.0.entry(kind.to_owned()).or_default();
@@ -105,10 +110,15 @@ impl Losses {
     }
     /// Lost events of a kind or table, wherever they were lost: counters are named by it alone where the kernel had no room, or
     /// behind a prefix that says why (`over_memory_limit.`, `writer_behind.`, `not_run.`, `not_written.`,
-    /// `damaged.`). Sums end at 2^64-1: counts can be foreign.
+    /// `damaged.`, `not_sampled.`). Losses of [`Self::ANY_KIND`] may be of this one, and count. Sums end at 2^64-1: counts can be foreign.
     pub fn of(&self, kind: &str) -> u64 {
-        let is_meant = |name: &str| name.rsplit('.').next() == Some(kind);
-        self.0.iter().filter(|(name, _)| is_meant(name)).fold(0, |sum, (_, lost)| sum.saturating_add(*lost))
+        self.of_kinds(&[kind])
+    }
+    /// Lost events of several kinds or tables together. Those of [`Self::ANY_KIND`] count once, as they would not in a sum of [`Self::of`].
+    pub fn of_kinds(&self, kinds: &[&str]) -> u64 {
+        let is_meant = |kind: &str| kind == Self::ANY_KIND || kinds.contains(&kind);
+        let of_name = |name: &str| name.rsplit('.').next().is_some_and(is_meant);
+        self.0.iter().filter(|(name, _)| of_name(name)).fold(0, |sum, (_, lost)| sum.saturating_add(*lost))
     }
     /// All lost events.
     pub fn total(&self) -> u64 {
@@ -135,6 +145,18 @@ mod tests {
         assert_eq!(-Quantity::exact(4.0, Unit::Bytes), Quantity::exact(-4.0, Unit::Bytes));
         let half = Quantity { low: Some(1.0), ..Quantity::exact(2.0, Unit::Ms) };
         assert_eq!((-half).high, Some(-1.0));
+    }
+
+    #[test]
+    fn losses_of_an_unknown_kind_may_be_of_each_and_are_in_no_sum_twice() {
+        let mut losses = Losses::default();
+        for (kind, lost) in
+            [("perf.any", 10), ("faults", 3), ("writer_behind.faults", 2), ("off_cpu", 1), ("many", 100)]
+        {
+            losses.add(kind, lost);
+        }
+        assert_eq!([losses.of("faults"), losses.of("off_cpu"), losses.of("reads")], [15, 11, 10]);
+        assert_eq!([losses.of_kinds(&["faults", "off_cpu"]), losses.total()], [16, 116]);
     }
 
     #[test]

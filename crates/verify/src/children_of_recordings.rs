@@ -2,7 +2,7 @@
 
 use crate::children::{ChildLaunches, of_runs};
 use slowpath_analysis::children::child_launches;
-use slowpath_recording::{Manifest, ProbeState};
+use slowpath_recording::{Manifest, NotRecorded};
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::open_recording;
 use slowpath_tables::missing::declared;
@@ -54,16 +54,14 @@ pub fn of_recordings(directories: &[PathBuf], warn: impl Fn(&str)) -> Result<Chi
 /// Why a recording does not hold when its children were ready; `None` when it does.
 fn readiness_missing(directory: &Path, manifest: &Manifest) -> Option<Unavailable> {
     let gap = |reason: String, remedy: &str| declared::READINESS.of(&[&directory.display()], reason, remedy);
-    match manifest.probes.iter().find(|probe| probe.name == PROBE).map(|probe| probe.state) {
-        Some(ProbeState::Attached) => None,
-        Some(ProbeState::Unavailable) => {
-            // The recorder's own words for it.
-            let told = manifest.unavailable.iter().find(|one| one.what == format!("probe {PROBE}"));
-            let reason = told.map_or("the kernel refused it", |one| one.reason.as_str());
-            let remedy = told.map_or("`slowpath doctor` says what is missing", |one| one.remedy.as_str());
+    match manifest.not_recorded(PROBE) {
+        None => None,
+        Some(NotRecorded::Refused(known)) => {
+            let reason = known.map_or("the kernel refused it", |one| one.reason.as_str());
+            let remedy = known.map_or("`slowpath doctor` says what is missing", |one| one.remedy.as_str());
             Some(gap(format!("the probe {PROBE} did not run: {reason}"), remedy))
         }
-        None => Some(gap(
+        Some(NotRecorded::NotAskedFor) => Some(gap(
             "it was recorded without --child-startup".to_owned(),
             "record it again: `slowpath record --child-startup -o DIR -- CMD`",
         )),
@@ -73,7 +71,7 @@ fn readiness_missing(directory: &Path, manifest: &Manifest) -> Option<Unavailabl
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowpath_recording::Probe;
+    use slowpath_recording::{Probe, ProbeState};
 
     #[test]
     fn a_probe_that_did_not_run_is_told_with_the_recorders_reason() {

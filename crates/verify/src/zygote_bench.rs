@@ -276,7 +276,7 @@ fn comparisons(arms: &[Arm<'_>], blocks: usize) -> Result<Vec<ArmComparison>, Fa
                 arm: arm.method.name().to_owned(),
                 against: arms[0].method.name().to_owned(),
                 metric,
-                outcome: outcome::judge(&effect, 0.0).into(),
+                outcome: outcome::judge(&effect, 0.0),
                 difference: effect.difference.map(|one| quantity(one, metric.unit())),
                 ratio: effect.ratio.map(|one| quantity(one, Unit::Ratio)),
                 quantiles: differences(&arms[0], arm, metric, level),

@@ -4,8 +4,7 @@ use crate::message::{Ending, Step, ToClient, encoded};
 use nix::errno::Errno;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
-use slowpath_process::{Peer, discard_packet, send_packet, status_field};
-use std::fs;
+use slowpath_process::{Peer, discard_packet, send_packet, status_field, status_of};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Instant;
@@ -70,7 +69,7 @@ impl Process {
 
 /// The same of a process by its name in `/proc`.
 pub(crate) fn filters_of(name: &str) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{name}/status")).ok()?;
+    let status = status_of(name).ok()?;
     status_field(&status, "Seccomp_filters")?.parse().ok()
 }
 
@@ -197,7 +196,7 @@ mod tests {
     fn a_report_is_a_step_with_its_errno_or_that_all_are_done() {
         let said = |bytes: &[u8]| {
             let (reader, writer) = pipe2(OFlag::O_NONBLOCK).unwrap();
-            let mut writer = fs::File::from(writer);
+            let mut writer = std::fs::File::from(writer);
             assert_eq!(report(&reader), Report::Nothing);
             writer.write_all(bytes).unwrap();
             drop(writer);

@@ -24,6 +24,8 @@ from .store import Store
 # Values with rows of their own; all pairs of them are compared up to ALL_PAIRS, else each with the baseline.
 MOST_ROWS = 50
 ALL_PAIRS = 4
+# Values named where several lack the same intervals.
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def compare(
         rows=rows,
         differences=differences,
         notes=notes(ordered, rate),
-        unavailable=unavailable({value: found[value] for value in shown}),
+        unavailable=unavailable({value: found[value] for value in shown}, estimates),
     )
     return Compared(result, {value: found[value] for value in shown}, unit)
 
@@ -106,14 +108,31 @@ def notes(ordered: list[str], rate: int) -> list[str]:
     return found
 
 
-def unavailable(shown: dict[str, Distribution]) -> list[Unavailable]:
-    """Values whose intervals are missing, with the reason."""
+def unavailable(
+    shown: dict[str, Distribution], estimates: dict[str, dict[str, clustered.QuantileEstimate]]
+) -> list[Unavailable]:
+    """Values whose intervals are missing, with the reason; those that lack the same for the same reason together."""
     found = []
+    alike: dict[tuple[str, str], list[str]] = {}
     for value, one in shown.items():
         if not one.clustered:
             why = f"{one.without_user} of {one.histogram.n} launches have no user"
             found.append(Unavailable(f"intervals of {value}", why, "send a pseudonymous user with every launch"))
-        elif one.grouped.groups < clustered.FEWEST_GROUPS:
-            why = f"its users fall into {one.grouped.groups} groups, fewer than {clustered.FEWEST_GROUPS}"
-            found.append(Unavailable(f"intervals of {value}", why, "collect launches of more users"))
+        elif (few := clustered.few_groups(one.grouped.groups)) is not None:
+            found.append(Unavailable(f"intervals of {value}", few, "collect launches of more users"))
+        else:
+            reasons = {key: each.missing for key, each in estimates[value].items() if each.missing is not None}
+            for why in dict.fromkeys(reasons.values()):
+                quantiles = ", ".join(f"p{key}" for key in reasons if reasons[key] == why)
+                alike.setdefault((quantiles, why), []).append(value)
+    found += [
+        Unavailable(f"intervals of {quantiles} of {listed(values)}", why, clustered.REMEDY)
+        for (quantiles, why), values in alike.items()
+    ]
     return found
+
+
+def listed(values: list[str]) -> str:
+    """The first few of them, and how many more there are."""
+    more = f" and {len(values) - MOST_NAMED} more" if len(values) > MOST_NAMED else ""
+    return ", ".join(values[:MOST_NAMED]) + more

@@ -120,6 +120,7 @@ class Store:
             except OSError as error:
                 why = "another ingest is writing to it"
                 raise cannot("cannot write", str(self.directory), why, "wait until it ends") from error
+            self.check_folders()
             # Another writer may have added to it since it was opened.
             self.manifest = Store.open(self.directory).manifest
             shutil.rmtree(self.scratch(), ignore_errors=True)
@@ -137,12 +138,25 @@ class Store:
             why = f"it belongs to the user {owner}"
             raise cannot("cannot write to the store", str(self.directory), why, "ingest as that user, or name another")
 
+    def check_folders(self) -> None:
+        """Refuses to write to a store with a link for a folder, as one from elsewhere can have.
+
+        What it leads to is not the store's, and files would be removed and written there. Nobody but the caller, who
+        owns the store, can make one later.
+        """
+        for kind in ("rows", *AGGREGATES):
+            top = self.directory / kind
+            inside = list(top.iterdir()) if kind == "rows" and top.is_dir() else []
+            links = [path for path in inside if path.is_symlink() and path.is_dir()]
+            for link in [top] * top.is_symlink() + links:
+                raise cannot("cannot write to the store", str(link), "it is a link", "ingest the data into a new store")
+
     def remove_unlisted(self) -> None:
         """Removes files that the manifest does not list: of an ingest that ended between moving and listing them."""
         listed = {name for batch in self.manifest.batches for name in batch.files}
         listed |= {f"{kind}/{batch.name}.parquet" for kind in AGGREGATES for batch in self.manifest.batches}
         for kind in ("rows", *AGGREGATES):
-            # Links are not followed: what they lead to is not the store's.
+            # No folder is a link, and links below are not followed.
             for folder, _, names in os.walk(self.directory / kind):
                 for file in (Path(folder) / name for name in names if name.endswith(".parquet")):
                     if str(file.relative_to(self.directory)) not in listed:

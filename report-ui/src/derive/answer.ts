@@ -83,7 +83,10 @@ function cause(findings: Finding[]): Words {
   const top = findings[0];
   if (!top) return ["No known cause of a slow launch was found."];
   const more = findings.length > 1 ? `; ${count(findings.length - 1)} more below` : "";
-  return ["The most costly cause found: ", strong(top.title), `, ${quantityValue(top.cost)} (${interval(top.cost)}, ${top.confidence} confidence${more}).`];
+  // Of one recording, the least and the most that it allows: no confidence interval.
+  const between = quantityInterval(top.cost);
+  const bounds = between === null ? "" : `${between}, `;
+  return ["The most costly cause found: ", strong(top.title), `, ${quantityValue(top.cost)} (${bounds}${top.confidence} confidence${more}).`];
 }
 
 function launchFigures(diagnosis: Diagnosis, picture: ArmsPicture): Answer["figures"] {

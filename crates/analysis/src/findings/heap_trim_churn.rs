@@ -61,7 +61,7 @@ pub const FINDING: Declaration = Declaration {
         are in whatever touches the memory next.",
     helps: "Let malloc keep the memory (allocator_tunables: trim_threshold, top_pad), replace_allocator, or reuse the \
             buffer in the source. Trade-off: the memory stays resident.",
-    by_hand: "as root, while it runs: perf trace -e brk,madvise -p PID lists the calls; perf record -e page-faults -d \
+    by_hand: "as root, while it runs: perf trace -e brk,madvise -p PID lists the calls; perf record -c 1 -e page-faults -d \
               --call-graph dwarf -p PID the addresses that fault again",
     least: materiality::words,
     shows_in: ShowsIn::AnyWork,
@@ -204,6 +204,6 @@ fn see_by_hand(found: &Found<'_>) -> String {
     let call = if found.group.kind == ReleaseKind::BrkTrim { "brk" } else { "madvise" };
     format!(
         "as root, while it runs: perf trace -e {call} {target} lists the calls with their duration; \
-         perf record -e page-faults -d --call-graph dwarf {target} shows who touches the same addresses again"
+         perf record -c 1 -e page-faults -d --call-graph dwarf {target} shows who touches the same addresses again"
     )
 }

@@ -86,7 +86,7 @@ pub(crate) fn judge(claim: &Claim<'_>) -> Doubts {
     let Claim { facts, processes, stack, faults, total, perhaps_huge } = *claim;
     let mut doubts = Doubts::none();
     let tables = &facts.tables;
-    let lost: u64 = TABLES.iter().map(|table| tables.manifest.losses.of(table)).fold(0, u64::saturating_add);
+    let lost = tables.manifest.losses.of_kinds(&TABLES);
     doubts.of_losses(lost, tables.faults.len() + tables.memory_calls.len(), "faults and memory calls");
     let counted = facts.completeness().processes.iter().filter(|one| processes.contains(&one.process));
     let (recorded, kernel) = counted

@@ -94,10 +94,14 @@ pub fn of_observation(observation: &Observation<'_>) -> Vec<Finding> {
     findings
 }
 
+/// The declaration of a name.
+pub(crate) fn named(name: &str) -> Option<&'static Declaration> {
+    ALL.iter().find(|declaration| declaration.name == name)
+}
+
 /// What a finding of this name was called in the version before; `None` where it had no other name.
 pub fn former_name(name: &str) -> Option<String> {
-    let declaration = ALL.iter().find(|declaration| declaration.name == name)?;
-    declaration.former.first().map(|&former| former.to_owned())
+    named(name)?.former.first().map(|&former| former.to_owned())
 }
 
 /// Resolved where a finding needs them, which takes time.

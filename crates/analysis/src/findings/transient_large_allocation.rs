@@ -64,7 +64,7 @@ pub const FINDING: Declaration = Declaration {
     helps: "Keep the block (reuse_buffer in the source), let malloc keep it (allocator_tunables, replace_allocator), \
             or map it with fewer faults (huge_pages, populate_at_map). Trade-off: the memory stays resident.",
     by_hand: "as root, while it runs: perf trace -e mmap,munmap -p PID lists the calls with size and duration; perf \
-              record -e page-faults --call-graph dwarf -p PID who touches the blocks",
+              record -c 1 -e page-faults --call-graph dwarf -p PID who touches the blocks",
     least: materiality::words,
     shows_in: ShowsIn::AnyWork,
     find: |input| find(input.memory),
@@ -246,6 +246,6 @@ fn see_by_hand(processes: &BTreeSet<ProcessKey>) -> String {
     let target = perf_target(processes);
     format!(
         "as root, while it runs: perf trace -e mmap,munmap {target} lists the calls with their size and duration; \
-         perf record -e page-faults --call-graph dwarf {target} shows who touches"
+         perf record -c 1 -e page-faults --call-graph dwarf {target} shows who touches"
     )
 }

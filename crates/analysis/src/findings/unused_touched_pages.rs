@@ -63,7 +63,7 @@ pub const FINDING: Declaration = Declaration {
     why: "Each of these pages costs a page fault, the kernel's zeroing, the program's own clearing, and memory.",
     helps: "right_size_buffer: allocate or clear only what is used. Trade-off: the program has to know the size, or to \
             grow the buffer.",
-    by_hand: "as root, while it runs: perf record -e page-faults -d --call-graph dwarf -p PID shows who touches which \
+    by_hand: "as root, while it runs: perf record -c 1 -e page-faults -d --call-graph dwarf -p PID shows who touches which \
               addresses; /proc/PID/pagemap and a read of the pages which hold zeros",
     least: || {
         format!("{}, {} pages and {:.0} % of those touched", materiality::words(), LEAST_UNUSED.0, LEAST_SHARE * 100.0)
@@ -254,7 +254,7 @@ fn title(found: &Found<'_>) -> String {
 fn see_by_hand(found: &Found<'_>) -> String {
     let target = perf_target(&found.group.processes);
     format!(
-        "as root, while it runs: perf record -e page-faults -d --call-graph dwarf {target} shows who touches which addresses; \
+        "as root, while it runs: perf record -c 1 -e page-faults -d --call-graph dwarf {target} shows who touches which addresses; \
          gcore writes what the process holds, and the pages at those addresses are zeros in it"
     )
 }

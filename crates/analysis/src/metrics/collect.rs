@@ -5,8 +5,9 @@ use super::{FindingCost, FindingKey, Measure, RecordedMetrics, Source};
 use crate::attribution::{AttributedFunction, Attribution};
 use crate::background_reclaim::{BackgroundReclaim, sum};
 use crate::call_stacks::CallStacks;
+use crate::declaration::ShowsIn;
 use crate::demand::NeededUnknown;
-use crate::findings::{Observation, cold_file_reads, of_observation};
+use crate::findings::{self, Observation, of_observation};
 use crate::launch_facts::LaunchFacts;
 use crate::ledger::ledger;
 use crate::memory_calls::DISCARDS;
@@ -270,8 +271,8 @@ fn add_findings(costs: &mut RecordedMetrics, facts: &LaunchFacts<'_>) {
         let cost = FindingCost {
             title: finding.title,
             cost: finding.cost,
-            // It waits until ready, and no longer.
-            grows_with_time: finding.name != cold_file_reads::NAME,
+            // A launch from storage waits until ready, and no longer.
+            grows_with_time: findings::named(&finding.name).is_none_or(|one| one.shows_in != ShowsIn::ColdLaunches),
         };
         let same = |known: &mut FindingCost| {
             known.cost = slowpath_tables::Quantity::exact(known.cost.value + cost.cost.value, known.cost.unit);

@@ -3,7 +3,7 @@
 use crate::background_reclaim::has_events;
 use crate::off_cpu_times::waits_recorded;
 use crate::usage::Usage;
-use slowpath_recording::{ProbeState, Tables};
+use slowpath_recording::Tables;
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::{Missing, declared};
 use std::collections::BTreeSet;
@@ -125,7 +125,7 @@ impl Source {
 /// What a recording has, but for the ledger and the kernel's threads, which are seen when they are added up.
 pub(super) fn sources(tables: &Tables, usage: &Usage) -> BTreeSet<Source> {
     let manifest = &tables.manifest;
-    let ran = |probe: &str| manifest.probes.iter().any(|one| one.name == probe && one.state == ProbeState::Attached);
+    let ran = |probe: &str| manifest.ran(probe);
     let is_ready = manifest.launch.as_ref().is_some_and(|launch| launch.ready.is_some());
     let faults = ran("fault") || !tables.faults.is_empty();
     let samples = ran("cpu_sample") || !tables.cpu_samples.is_empty();

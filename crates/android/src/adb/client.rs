@@ -2,6 +2,10 @@
 
 use super::process::{Limits, Ran, run, run_with_input};
 use super::{AdbError, check_server, choose, devices};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -11,6 +15,9 @@ const MOST_ANSWER: u64 = 128 << 20;
 
 /// Stands behind an answer: where it is missing, the answer was cut. adb's client itself exits with 0 then.
 const END: &str = "slowpath-end:";
+
+/// How adb ends what it says where its file has as many bytes as it may (`EFBIG`, strerror(3)).
+const TOO_LARGE: &str = "File too large";
 
 /// A device.
 pub struct Adb<'a> {
@@ -52,12 +59,12 @@ impl<'a> Adb<'a> {
         timeout: Duration,
         is_wanted: &'a dyn Fn() -> bool,
     ) -> Result<Self, AdbError> {
-        let limits = Limits { timeout, bytes: MOST_ANSWER, is_wanted };
+        let limits = Limits { timeout, bytes: MOST_ANSWER, file_bytes: None, is_wanted };
         let words = |words: &[&str]| {
             let mut command = Command::new(program);
             command.args(words);
             let ran = run(command, &limits)?;
-            whole(&ran, words, timeout)?;
+            whole(&ran, &words.join(" "), timeout)?;
             Ok::<_, AdbError>(String::from_utf8_lossy(&ran.stdout).into_owned())
         };
         let version = words(&["version"])?.lines().next().unwrap_or_default().to_owned();
@@ -103,7 +110,8 @@ impl<'a> Adb<'a> {
     /// It did not come to its end.
     pub fn shell_with_input(&self, command: &str, timeout: Duration, input: Option<Vec<u8>>) -> Result<Answer, Broken> {
         let script = format!("{command}; r=$?; echo; echo {END}$r");
-        let ran = self.run(&["shell", "-T", &script], timeout, input);
+        let limits = Limits { timeout, bytes: MOST_ANSWER, file_bytes: None, is_wanted: self.is_wanted };
+        let ran = self.run(&["shell", "-T", &script], &limits, input);
         let ran = ran.map_err(|error| Broken { error, kept: Vec::new() })?;
         let broken = |error, kept| Err(Broken { error, kept });
         if ran.is_timed_out {
@@ -119,15 +127,31 @@ impl<'a> Adb<'a> {
         }
     }
 
-    /// Copies a file of the device by adb's own protocol for that (sync).
+    /// Copies a file of the device by adb's own protocol for that (sync) to where there is none yet, and returns its size. What the device
+    /// sends need not be what it listed, and need not end: after `most` bytes adb can write no more. Where it fails, nothing stays.
     ///
     /// # Errors
-    /// It could not be copied.
-    pub fn pull(&self, path: &str, to: &Path) -> Result<(), AdbError> {
-        let to = to.to_string_lossy();
-        let words = ["pull", path, &to];
-        let ran = self.run(&words, self.timeout, None)?;
-        whole(&ran, &words, self.timeout)
+    /// It could not be copied, or is larger: [`AdbError::TooLarge`].
+    pub fn pull(&self, path: &str, to: &Path, most: u64) -> Result<u64, AdbError> {
+        // A device that says that it is a directory would have adb copy what it names in it, under those names. Not over a file.
+        new_file(to).map_err(AdbError::Unwritable)?;
+        let limits =
+            Limits { timeout: self.timeout, bytes: MOST_ANSWER, file_bytes: Some(most), is_wanted: self.is_wanted };
+        let words = [OsStr::new("pull"), OsStr::new(path), to.as_os_str()];
+        let ran = self.run(&words, &limits, None);
+        let pulled = ran.and_then(|ran| whole(&ran, &format!("pull {path} {}", to.display()), self.timeout));
+        let found = fs::symlink_metadata(to).ok().filter(fs::Metadata::is_file).map(|found| found.len());
+        let error = match (pulled, found) {
+            (Ok(()), Some(bytes)) if bytes <= most => return Ok(bytes),
+            // The signal ended adb, or it removed what it could not finish, and said why.
+            (Err(AdbError::Failed(said)), found) if found == Some(most) || said.ends_with(TOO_LARGE) => {
+                AdbError::TooLarge { path: path.to_owned(), most }
+            }
+            (Err(error), _) => error,
+            (Ok(()), _) => AdbError::Failed(format!("it did not make {}", to.display())),
+        };
+        let _ = fs::remove_file(to);
+        Err(error)
     }
 
     /// Waits, as long as it is wanted.
@@ -146,18 +170,25 @@ impl<'a> Adb<'a> {
         Ok(())
     }
 
-    fn run(&self, words: &[&str], timeout: Duration, input: Option<Vec<u8>>) -> Result<Ran, AdbError> {
+    fn run(&self, words: &[impl AsRef<OsStr>], limits: &Limits<'_>, input: Option<Vec<u8>>) -> Result<Ran, AdbError> {
         let mut command = Command::new(&self.program);
         command.args(["-s", &self.serial]).args(words);
-        run_with_input(command, &Limits { timeout, bytes: MOST_ANSWER, is_wanted: self.is_wanted }, input)
+        run_with_input(command, limits, input)
     }
 }
 
+/// Makes a file where there is none, for its user alone.
+///
+/// # Errors
+/// There is something, a link for instance, or none can be made.
+pub(crate) fn new_file(path: &Path) -> io::Result<File> {
+    File::options().write(true).create_new(true).mode(0o600).open(path)
+}
+
 /// Whether a command of the client itself came to its end.
-fn whole(ran: &Ran, words: &[&str], timeout: Duration) -> Result<(), AdbError> {
-    let command = format!("adb {}", words.join(" "));
+fn whole(ran: &Ran, words: &str, timeout: Duration) -> Result<(), AdbError> {
     match ran.status {
-        _ if ran.is_timed_out => Err(AdbError::TimedOut { command, limit: timeout }),
+        _ if ran.is_timed_out => Err(AdbError::TimedOut { command: format!("adb {words}"), limit: timeout }),
         Some(0) => Ok(()),
         _ => {
             // `adb pull` says on standard output what went wrong.
@@ -197,5 +228,31 @@ mod tests {
         for cut in [&b""[..], b"a\n", b"a\nslowpath-end:", b"a\nslowpath-e", b"a\nslowpath-end:12"] {
             assert_eq!(without_end(cut), None, "{cut:?}");
         }
+    }
+
+    #[test]
+    fn a_file_is_copied_whole_or_not_at_all_however_its_client_meets_the_limit() {
+        let place = tempfile::tempdir().unwrap();
+        let pull = |does: &str| {
+            let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripted_device/endless_client.py");
+            let timeout = Duration::from_secs(60);
+            let adb = Adb { program, serial: does.to_owned(), timeout, version: String::new(), is_wanted: &|| true };
+            let to = place.path().join(does);
+            (adb.pull("/data/app/a.vdex", &to, 1000), fs::metadata(to).ok().map(|found| found.len()))
+        };
+        let (pulled, kept) = pull("ends");
+        assert_eq!((pulled.unwrap(), kept), (1000, Some(1000)));
+        for does in ["removes", "leaves", "asks"] {
+            let (pulled, kept) = pull(does);
+            let Err(error @ AdbError::TooLarge { most: 1000, .. }) = pulled else { panic!("{does}: {pulled:?}") };
+            assert!(error.to_string().contains("/data/app/a.vdex") && kept.is_none(), "{does}: {error}");
+        }
+        let (pulled, kept) = pull("fails");
+        assert!(matches!(pulled, Err(AdbError::Failed(_))) && kept.is_none(), "{pulled:?}");
+        let there = place.path().join("leads");
+        std::os::unix::fs::symlink(place.path().join("elsewhere"), &there).unwrap();
+        let (pulled, _) = pull("leads");
+        assert!(matches!(pulled, Err(AdbError::Unwritable(_))), "{pulled:?}");
+        assert!(fs::symlink_metadata(there).is_ok() && !place.path().join("elsewhere").exists());
     }
 }

@@ -44,7 +44,7 @@ pub fn collect(
     let (serial, version) = (adb.serial().to_owned(), adb.version().to_owned());
     let manifest = EvidenceManifest::new(asked.now, serial, version, asked.packages.to_vec());
     let writer = EvidenceWriter::begin(directory, manifest).map_err(AdbError::Unwritable)?;
-    let mut collector = Collector { adb, writer, progress: asked.progress, failures: 0 };
+    let mut collector = Collector { adb, writer, progress: asked.progress, failures: 0, taken: BTreeSet::new() };
     let ended = collector.all(asked.packages).err();
     Ok((collector.writer.done(), ended))
 }
@@ -55,6 +55,8 @@ struct Collector<'a, 'b> {
     progress: &'a mut dyn FnMut(&str),
     /// Commands in a row that failed.
     failures: u32,
+    /// Files of the device that came: packages share libraries.
+    taken: BTreeSet<String>,
 }
 
 impl Collector<'_, '_> {
@@ -142,28 +144,45 @@ impl Collector<'_, '_> {
 
     /// A file, or its head. What is not readable without root is noted.
     fn file(&mut self, path: &str, size: u64) -> Result<(), AdbError> {
+        if self.taken.contains(path) {
+            return Ok(());
+        }
         let is_head = path.ends_with(".odex") || path.ends_with("@classes.dex") || size > MOST_WHOLE;
         if is_head {
             let command = format!("head -c {ODEX_HEAD} {}", quoted(Path::new(path)));
-            self.answer(&format!("the head of {path}"), &command, Some(&file_name(path)))?;
+            if self.answer(&format!("the head of {path}"), &command, Some(&file_name(path)))?.is_some() {
+                self.taken.insert(path.to_owned());
+            }
             return Ok(());
         }
         (self.progress)(path);
-        let to = self.writer.place_of(&file_name(path)).map_err(AdbError::Unwritable)?;
-        let pulled = self.adb.pull(path, &to);
-        let bytes = std::fs::metadata(&to).map_or(0, |status| status.len());
+        let name = file_name(path);
+        let to = self.writer.place_of(&name).map_err(AdbError::Unwritable)?;
+        let pulled = self.adb.pull(path, &to, MOST_WHOLE);
         let mut step = Step {
             what: format!("file {path}"),
             command: vec!["pull".to_owned(), path.to_owned()],
-            file: (bytes > 0).then(|| file_name(path)),
-            bytes,
+            file: None,
+            bytes: 0,
             outcome: StepOutcome::Done,
             status: None,
             said: None,
             remedy: None,
         };
         match pulled {
-            Ok(()) => self.note(step, None),
+            Ok(bytes) => {
+                self.writer.count(&name, bytes).map_err(AdbError::Unwritable)?;
+                self.taken.insert(path.to_owned());
+                step.bytes = bytes;
+                step.file = (bytes > 0).then_some(name);
+                self.note(step, None)
+            }
+            Err(error @ AdbError::TooLarge { .. }) => {
+                step.outcome = StepOutcome::Failed;
+                step.remedy = Some(error.remedy().to_owned());
+                step.said = Some(error.to_string());
+                self.note(step, None)
+            }
             Err(AdbError::Failed(said)) => {
                 let is_refused = is_refusal(&said);
                 step.outcome = if is_refused { StepOutcome::Refused } else { StepOutcome::Failed };
@@ -294,3 +313,6 @@ fn absent(line: &str) -> Option<&str> {
 fn dm_of(apk: &str) -> String {
     format!("{}.dm", apk.strip_suffix(".apk").unwrap_or(apk))
 }
+
+#[cfg(test)]
+mod tests;

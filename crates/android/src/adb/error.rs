@@ -58,6 +58,14 @@ pub enum AdbError {
     /// adb itself failed.
     #[error("adb failed: {0}")]
     Failed(String),
+    /// A file of the device has more bytes than are copied of one, whatever the device said of its size.
+    #[error("{path} has more than {} MiB, which is the most of one file", most >> 20)]
+    TooLarge {
+        /// The file on the device.
+        path: String,
+        /// Bytes that are copied at most.
+        most: u64,
+    },
     /// The device ran a command and refused what it is for.
     #[error("the device refuses: {0}")]
     Refused(String),
@@ -119,6 +127,7 @@ impl AdbError {
             Self::TimedOut { .. } => "try again, with a longer --timeout; check whether the device hangs",
             Self::CutShort(_) => "look at the cable, and try again",
             Self::Failed(_) => "run the command by hand and read adb's output",
+            Self::TooLarge { .. } => "look at the file on the device: it is larger than any of its kind is known to be",
             Self::Refused(_) => "run the command by hand with `adb shell` and read its output",
             Self::Long(_) => "ask for fewer --runs, and launch again into another directory for more",
             Self::Interrupted => "run it again",

@@ -13,6 +13,7 @@ mod repair;
 mod repaired;
 mod server;
 
+pub(crate) use client::new_file;
 pub use client::{Adb, Answer, Broken};
 pub use collect::{Asked, collect};
 pub use devices::{Device, choose, devices};

@@ -2,7 +2,8 @@
 
 use super::AdbError;
 use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{SigHandler, Signal, killpg, signal};
 use nix::unistd::{Pid, getpid, getppid};
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -36,6 +37,9 @@ pub struct Limits<'a> {
     pub timeout: Duration,
     /// Bytes of its output.
     pub bytes: u64,
+    /// Bytes of each file that it writes; without it, as many as it likes. What is beyond them is an error of its writing, or ends it where it
+    /// asked for the signal.
+    pub file_bytes: Option<u64>,
     /// Whether it is still wanted.
     pub is_wanted: &'a dyn Fn() -> bool,
 }
@@ -55,13 +59,16 @@ pub fn run(command: Command, limits: &Limits<'_>) -> Result<Ran, AdbError> {
 pub fn run_with_input(mut command: Command, limits: &Limits<'_>, input: Option<Vec<u8>>) -> Result<Ran, AdbError> {
     let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    let parent = getpid();
-    let with_parent = move || {
+    let (parent, file_bytes) = (getpid(), limits.file_bytes);
+    let limited = move || {
         set_pdeathsig(Signal::SIGKILL)?;
+        if let Some(most) = file_bytes {
+            limit_files(most)?;
+        }
         if getppid() == parent { Ok(()) } else { Err(io::Error::other("its parent has ended")) }
     };
-    // SAFETY: the child runs this thread alone until its exec, and makes two system calls, which take no lock.
-    unsafe { command.pre_exec(with_parent) };
+    // SAFETY: the child runs this thread alone until its exec, and makes a few system calls, which take no lock.
+    unsafe { command.pre_exec(limited) };
     let mut child = command.spawn().map_err(AdbError::NoClient)?;
     if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
         // A program that does not read its input ends without it, and this thread with the program.
@@ -88,6 +95,15 @@ pub fn run_with_input(mut command: Command, limits: &Limits<'_>, input: Option<V
     let stdout = stdout.recv_timeout(REST).unwrap_or_default();
     let stderr = stderr.recv_timeout(REST).unwrap_or_default();
     Ok(Ran { stdout, stderr: String::from_utf8_lossy(&stderr).into_owned(), status, is_timed_out })
+}
+
+/// What this process writes to a file from now on ends there, with an error that it can report.
+fn limit_files(most: u64) -> io::Result<()> {
+    // SAFETY: ignoring a signal runs no code of ours. It stays ignored over the exec.
+    unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }?;
+    let (_, hard) = getrlimit(Resource::RLIMIT_FSIZE)?;
+    let most = most.min(hard);
+    Ok(setrlimit(Resource::RLIMIT_FSIZE, most, most)?)
 }
 
 /// Ends it, and what it started in its process group.
@@ -120,7 +136,26 @@ mod tests {
     fn shell(script: &str, timeout: Duration, bytes: u64) -> Result<Ran, AdbError> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]);
-        run(command, &Limits { timeout, bytes, is_wanted: &|| true })
+        run(command, &Limits { timeout, bytes, file_bytes: None, is_wanted: &|| true })
+    }
+
+    #[test]
+    fn a_file_ends_at_its_limit_also_where_its_writer_asked_for_the_signal() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("file");
+        let default = "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL)";
+        for (before, status) in [("pass", Some(1)), (default, None)] {
+            let script = format!(
+                "import sys\n{before}\nopen(sys.argv[1], 'wb', 0).write(bytes(9)) and open(sys.argv[1], 'ab', 0).write(b'x')"
+            );
+            let mut command = Command::new("/usr/bin/python3");
+            command.args(["-c", &script]).arg(&path);
+            let limits =
+                Limits { timeout: Duration::from_secs(60), bytes: 9, file_bytes: Some(9), is_wanted: &|| true };
+            let ran = run(command, &limits).unwrap();
+            assert_eq!((ran.status, ran.is_timed_out), (status, false), "{before}: {}", ran.stderr);
+            assert_eq!(std::fs::metadata(&path).unwrap().len(), 9, "{before}");
+        }
     }
 
     #[test]
@@ -136,7 +171,8 @@ mod tests {
         let with = |script: &str, bytes: usize| {
             let mut command = Command::new("/bin/sh");
             command.args(["-c", script]);
-            let limits = Limits { timeout: Duration::from_secs(60), bytes: 1 << 20, is_wanted: &|| true };
+            let limits =
+                Limits { timeout: Duration::from_secs(60), bytes: 1 << 20, file_bytes: None, is_wanted: &|| true };
             run_with_input(command, &limits, Some(vec![b'x'; bytes])).unwrap()
         };
         assert_eq!(with("wc -c", 100_000).stdout.trim_ascii(), b"100000");
@@ -147,7 +183,7 @@ mod tests {
     fn what_is_not_wanted_any_more_is_ended_and_what_is_not_there_is_an_error() {
         let mut command = Command::new("/bin/sleep");
         command.arg("600");
-        let limits = Limits { timeout: Duration::from_secs(60), bytes: 9, is_wanted: &|| false };
+        let limits = Limits { timeout: Duration::from_secs(60), bytes: 9, file_bytes: None, is_wanted: &|| false };
         assert!(matches!(run(command, &limits), Err(AdbError::Interrupted)));
         assert!(matches!(run(Command::new("/no/such/adb"), &limits), Err(AdbError::NoClient(_))));
     }

@@ -6,6 +6,9 @@ const DIRECTORY: &str = "/data/misc/perfetto-traces";
 /// Most of a trace, MiB; adb copies it.
 const MOST_FILE: u64 = 64;
 
+/// Bytes of a trace that are copied: twice what is asked for, because Perfetto adds to each packet, and the device may send anything.
+pub const MOST_COPIED: u64 = 2 * (MOST_FILE << 20);
+
 /// The configuration of a trace of one launch, which ends by itself after `most_ms` where nobody ends it.
 pub fn config(packages: &[String], most_ms: u64) -> String {
     let apps: String = packages.iter().map(|package| format!("      atrace_apps: \"{package}\"\n")).collect();

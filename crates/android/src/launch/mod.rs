@@ -13,12 +13,11 @@ pub use settings::LaunchSettings;
 use crate::adb::{Adb, AdbError};
 use crate::startup::StartupKind;
 use crate::text::{self, AmStart};
+use crate::whole_json;
 use script::{Plan, Target};
 use slowpath_experiment::design::schedule;
 use slowpath_tables::missing::declared;
-use std::fs::{self, File};
-use std::io::{self, BufRead, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, BufRead};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -216,14 +215,8 @@ fn is_of_kind(launched: &Launched, kind: StartupKind) -> bool {
     }
 }
 
-/// Whole or not at all: a reader never sees half of it.
 fn keep(directory: &Path, launches: &AndroidLaunches) -> io::Result<()> {
-    let text = serde_json::to_string_pretty(launches).map_err(io::Error::other)?;
-    let (path, new) = (directory.join(LAUNCHES), directory.join("launches.json.new"));
-    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    file.write_all(slowpath_tables::escape_json(&text).as_bytes())?;
-    file.write_all(b"\n")?;
-    fs::rename(new, path)
+    whole_json::replace(&directory.join(LAUNCHES), launches)
 }
 
 #[cfg(test)]

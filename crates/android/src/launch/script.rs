@@ -1,16 +1,16 @@
 //! One scripted launch: prepared, traced, started, and the trace copied. What fails is a word of the launch, and the next one is tried,
 //! until the device itself is gone.
 
-use super::config::{config, device_file};
+use super::config::{MOST_COPIED, config, device_file};
 use super::printed::Launched;
 use super::settings::LaunchSettings;
-use crate::adb::{Adb, AdbError, Answer, Broken};
+use crate::adb::{Adb, AdbError, Answer, Broken, new_file};
 use crate::startup::{StartupKind, TraceStartups, read};
 use crate::text::{AmStart, am_start};
 use slowpath_artifacts::access::quoted;
 use slowpath_import::Input;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -97,7 +97,7 @@ fn first_line(answer: &Answer) -> String {
 /// The device went away. What was found until then is in `launched`.
 pub fn launch(adb: &Adb<'_>, plan: &Plan<'_>, target: &Target<'_>, launched: &mut Launched) -> Result<(), AdbError> {
     match launch_steps(adb, plan, target, launched) {
-        Err(error) if error.is_of_the_command() || matches!(error, AdbError::Refused(_) | AdbError::Failed(_)) => {
+        Err(error) if error.is_of_the_command() || is_of_the_launch(&error) => {
             fail(launched, &error);
             // A trace that was not copied does not stay on the device.
             let _ = adb.shell(&format!("rm -f {}", device_file(target.number)));
@@ -109,6 +109,11 @@ pub fn launch(adb: &Adb<'_>, plan: &Plan<'_>, target: &Target<'_>, launched: &mu
         }
         Ok(()) => Ok(()),
     }
+}
+
+/// Whether the next launch could do better.
+fn is_of_the_launch(error: &AdbError) -> bool {
+    matches!(error, AdbError::Refused(_) | AdbError::Failed(_) | AdbError::TooLarge { .. })
 }
 
 fn fail(launched: &mut Launched, error: &AdbError) {
@@ -221,7 +226,7 @@ fn take_trace(
 ) -> Result<(), AdbError> {
     let name = format!("launch-{}.perfetto-trace", target.number);
     let to = plan.directory.join(&name);
-    let copied = match adb.pull(file, &to) {
+    let copied = match adb.pull(file, &to, MOST_COPIED).map(|_| ()) {
         // Before Android 12 the shell may read what it may not open by adb's protocol for files.
         Err(AdbError::Failed(_)) => cat(adb, file, &to),
         other => other,
@@ -241,7 +246,7 @@ fn cat(adb: &Adb<'_>, file: &str, to: &Path) -> Result<(), AdbError> {
     if answer.status != 0 {
         return Err(AdbError::Refused(format!("the trace cannot be copied: {}", answer.stderr.trim())));
     }
-    std::fs::write(to, &answer.stdout).map_err(AdbError::Unwritable)
+    new_file(to).and_then(|mut trace| trace.write_all(&answer.stdout)).map_err(AdbError::Unwritable)
 }
 
 /// Takes what a trace shows of this launch: the first one of the package, and all starts of its processes.

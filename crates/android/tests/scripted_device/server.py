@@ -23,8 +23,11 @@ END = "; r=$?; echo; echo slowpath-end:$r"
 FAILURES = (
     *("offline", "unauthorized", "none", "two", "hang", "half", "gone", "denied", "no-dexopt", "no-compile"),
     *("gone-late", "no-perfetto", "no-activity", "no-pull", "cut-trace"),
+    # Of vdex files: `grows` sends more than it listed, `directory` says that each is a directory, with a file in it.
+    *("grows", "directory"),
 )
 LATE = 22
+GROWN = b"x" * ((16 << 20) + 1)
 
 
 class Client(socketserver.BaseRequestHandler):
@@ -152,15 +155,21 @@ class Client(socketserver.BaseRequestHandler):
             if kind in (b"STAT", b"LST2", b"STA2"):
                 file = self.device.status(path)
                 mode, size = (0, 0) if file is None else (file.st_mode(), len(file.data))
+                mode = 0o040755 if self.failure == "directory" and path.endswith(".vdex") else mode
                 self.request.sendall(struct.pack("<4sIII", b"STAT", mode, size, 0))
+            elif kind == b"LIST":
+                name = b"planted"
+                self.request.sendall(struct.pack("<4sIIII", b"DENT", 0o100644, 4, 0, len(name)) + name)
+                self.request.sendall(struct.pack("<4sIIII", b"DONE", 0, 0, 0, 0))
             elif kind == b"RECV":
-                file = self.device.status(path)
-                if file is None or not self.device.may(path, 4):
+                file = self.device.status(path.removesuffix("/planted"))
+                if file is None or not self.device.may(path.removesuffix("/planted"), 4):
                     why = b"open failed: Permission denied" if file else b"open failed: No such file or directory"
                     self.request.sendall(struct.pack("<4sI", b"FAIL", len(why)) + why)
                     continue
-                for start in range(0, len(file.data), 65536):
-                    part = file.data[start : start + 65536]
+                data = GROWN if self.failure == "grows" and path.endswith(".vdex") else file.data
+                for start in range(0, len(data), 65536):
+                    part = data[start : start + 65536]
                     self.request.sendall(struct.pack("<4sI", b"DATA", len(part)) + part)
                 self.request.sendall(struct.pack("<4sI", b"DONE", 0))
             else:

@@ -1,6 +1,8 @@
 //! Plans: made by root's diagnosis, used by anybody, and checked against the files.
 
+use crate::fixes_kept::{diagnosis, fix, verdict};
 use crate::running::*;
+use serde_json::json;
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -109,5 +111,112 @@ fn a_damaged_plan_is_refused_by_check_and_does_not_keep_the_command_from_running
         done.succeeds();
         assert_eq!(done.stdout, "it runs\n");
         assert!(!done.stderr.contains('\u{1b}') && done.stderr.lines().count() <= 1, "{}", done.stderr);
+    }
+}
+
+/// A plan with so many ranges, all of it valid.
+fn write_plan(plan: &Path, ranges: usize) {
+    let header = json!({
+        "schema": "slowpath-preload-plan/1",
+        "provenance": {"created": "", "command": [], "recordings": []},
+        "options": {
+            "gap_pages": 2, "cap_bytes": 262_144, "order": "first_use", "threads": 1, "in_flight_bytes": null,
+            "metadata": false, "whole_files": false,
+        },
+        "files": 1, "ranges": ranges,
+    });
+    let file = json!({"path": "/usr/bin/true", "size": 4096, "mtime_ns": 0});
+    fs::write(plan, format!("{header}\n{file}\n{}", "[0,0,1]\n".repeat(ranges))).unwrap();
+}
+
+/// A field of proc_pid_status(5), its words with one space between.
+fn status(pid: &Path, name: &str) -> String {
+    let status = fs::read_to_string(pid.join("status")).unwrap_or_default();
+    let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    value.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn through_sudo_the_prefetcher_is_who_called_it_and_the_command_is_root() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let plan = place.path().join("plan");
+    // It takes a second to read.
+    write_plan(&plan, 1_000_000);
+    let mut command = slowpath(["preload", "run"]);
+    let running = start(command.env("SUDO_UID", "65534").arg(&plan).args(["--", "/bin/sleep", "1"]));
+    let is_at_the_plan = |process: &Path| {
+        let mut files = fs::read_dir(process.join("fd")).ok()?;
+        files
+            .any(|file| file.is_ok_and(|file| fs::read_link(file.path()).is_ok_and(|target| target == plan)))
+            .then_some(())
+    };
+    let mut prefetcher = None;
+    let began = std::time::Instant::now();
+    while prefetcher.is_none() && began.elapsed().as_secs() < 30 {
+        let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+        // With the thread that watches the command it is what it is to be. What starts it has none.
+        let found = processes.filter(|process| is_at_the_plan(process).is_some() && status(process, "Threads") == "2");
+        prefetcher = found.map(|found| ["Uid", "NoNewPrivs", "CapEff"].map(|name| status(&found, name))).next();
+    }
+    let expected = ["65534 65534 65534 65534", "1", "0000000000000000"];
+    assert_eq!(prefetcher.expect("a prefetcher reads the plan"), expected);
+    let command = PathBuf::from(format!("/proc/{}", running.child.id()));
+    assert!(soon(|| fs::read_to_string(command.join("comm")).is_ok_and(|name| name == "sleep\n")));
+    assert_eq!(status(&command, "Uid"), "0 0 0 0");
+    running.wait().succeeds();
+}
+
+#[test]
+fn a_pipe_as_plan_costs_a_line_and_the_command_does_not_wait_for_it() {
+    let place = place();
+    let plan = place.path().join("plan");
+    nix::unistd::mkfifo(&plan, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let done = run(slowpath(["preload", "run"]).arg(&plan).args(["--", "/bin/echo", "it runs"]));
+    done.succeeds();
+    assert_eq!(done.stdout, "it runs\n");
+    assert!(done.stderr.ends_with("plan cannot be opened: is not a regular file\n"), "{}", done.stderr);
+    assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
+}
+
+#[test]
+fn root_keeps_no_plan_that_a_slowpath_replays_which_others_can_change() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let at = |name: &str| place.path().join(name);
+    let treatments = [
+        ("plan", json!({"kind": "preload_plan", "file": "p.plan"})),
+        ("variable", json!({"kind": "environment", "variables": {"KEPT": "1"}})),
+    ];
+    let fixes = treatments.each_ref().map(|(name, treatment)| fix(name, treatment));
+    let verdicts = treatments.each_ref().map(|(name, _)| verdict(name, "proved"));
+    fs::write(at("diagnosis.json"), diagnosis(&fixes, &verdicts).to_string()).unwrap();
+    write_plan(&at("p.plan"), 1);
+    fs::write(at("app.desktop"), "[Desktop Entry]\nName=App\nExec=/bin/true\n").unwrap();
+    // As `cargo build` leaves it in a user's checkout.
+    fs::create_dir(at("theirs")).unwrap();
+    let theirs = at("theirs/slowpath");
+    fs::hard_link(SLOWPATH, &theirs).or_else(|_| fs::copy(SLOWPATH, &theirs).map(drop)).unwrap();
+    std::os::unix::fs::chown(at("theirs"), Some(65534), Some(65534)).unwrap();
+    let show = |program: &Path, name: &str, target: [&str; 2]| {
+        let mut command = Command::new(program);
+        command.args(["fix", "show"]).arg(place.path()).arg(name).args(target);
+        run(command.env_remove("SUDO_UID").current_dir(place.path()))
+    };
+    for target in [["--wrapper", "run"], ["--desktop-file", "app.desktop"]] {
+        show(&theirs, "plan", target).fails_with(2, &["theirs can be changed by other users", "make install"]);
+        show(Path::new(SLOWPATH), "plan", target).succeeds();
+    }
+    // A drop-in replays no plan, and variables need no program of slowpath's.
+    show(&theirs, "plan", ["--systemd-unit", "app"]).fails_with(2, &["--wrapper"]);
+    for target in [["--wrapper", "run"], ["--desktop-file", "app.desktop"], ["--systemd-unit", "slowpath-test"]] {
+        let shown = show(&theirs, "variable", target);
+        shown.succeeds();
+        let added = shown.stdout.lines().filter(|line| line.starts_with('+')).collect::<Vec<_>>().join("\n");
+        assert!(added.contains("KEPT") && !added.contains(theirs.to_str().unwrap()), "{added}");
     }
 }

@@ -1,7 +1,7 @@
 //! On which CPUs and memory nodes a thread may run (sched_setaffinity(2), cpuset(7)).
 
 use super::control_groups::explains_affinity;
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Outcome, Part, SYS_NICE, Setting, Toggle, both, or_none};
@@ -15,9 +15,13 @@ pub const AFFINITY: Factor = Factor {
     title: "CPUs and NUMA nodes allowed",
     by_hand: "`grep -E '^(Cpus|Mems)_allowed_list' /proc/PID/status`; `taskset -cp PID`",
     scope: Scope::Thread,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[(
+        "allow it the CPUs of the fast context",
+        "fairness: CPUs that were reserved for others no longer are",
+    )]),
     toggle: Toggle::Parts(parts),
 };
 

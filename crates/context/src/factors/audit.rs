@@ -1,6 +1,6 @@
 //! Under which login and session the audit system knows a process (`/proc/PID/loginuid`, `/proc/PID/sessionid`).
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::Toggle;
@@ -12,9 +12,10 @@ pub const AUDIT: Factor = Factor {
     title: "audit login and session",
     by_hand: "`cat /proc/PID/loginuid /proc/PID/sessionid`: 4294967295 is none",
     scope: Scope::Process,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[("remove the audit rules that match it", "security: its calls are no longer logged")]),
     toggle: Toggle::Never(WHY_NEVER),
 };
 

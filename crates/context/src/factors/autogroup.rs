@@ -1,6 +1,6 @@
 //! The autogroup of a process's session (sched(7)): nice values count inside it, and the group's own nice value between sessions.
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Outcome, Part, SYS_NICE, Setting, Toggle, both};
@@ -14,9 +14,13 @@ pub const AUTOGROUP: Factor = Factor {
     title: "autogroup of the session",
     by_hand: "`cat /proc/PID/autogroup`",
     scope: Scope::Process,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[(
+        "start it in the session of the fast context, or write its nice value to /proc/PID/autogroup",
+        "fairness: its session then gets more than others",
+    )]),
     toggle: Toggle::Parts(parts),
 };
 

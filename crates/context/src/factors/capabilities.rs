@@ -1,6 +1,6 @@
 //! Capabilities of a thread (capabilities(7)), as the kernel's bit masks.
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Outcome, Part, SETPCAP, Setting, Toggle, both, words};
@@ -14,9 +14,13 @@ pub const CAPABILITIES: Factor = Factor {
     title: "capabilities",
     by_hand: "`grep Cap /proc/PID/status`; `getpcaps PID`",
     scope: Scope::Thread,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[(
+        "give it the capability that it lacks",
+        "security: an attacker who takes over the program has it too",
+    )]),
     toggle: Toggle::Parts(parts),
 };
 

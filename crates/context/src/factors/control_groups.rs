@@ -4,10 +4,12 @@
 
 mod applied;
 mod hierarchy;
+mod mounted;
 mod version_1;
 mod version_2;
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::chains::Remedy;
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::Toggle;
@@ -41,9 +43,10 @@ pub const CONTROL_GROUPS: Factor = Factor {
     title: "cgroup limits",
     by_hand: "`cat /proc/PID/cgroup`, then the files of that cgroup and of those above it, such as `cat /sys/fs/cgroup/GROUP/cpu.max`",
     scope: Scope::Process,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::OfPart(remedies),
     toggle: Toggle::Parts(applied::parts),
 };
 
@@ -54,9 +57,10 @@ pub const PRESSURE: Factor = Factor {
     title: "pressure (PSI): share of the last 10 s in which tasks waited",
     by_hand: "`grep some /proc/pressure/*`, or `GROUP/cpu.pressure` of its cgroup v2",
     scope: Scope::Process,
-    moves: true,
+    lasts: Lasts::Moment,
     read: read_pressure,
     known: known_pressure,
+    remedies: Remedies::None,
     toggle: Toggle::Never("it is what others do at the moment"),
 };
 
@@ -67,10 +71,10 @@ fn read(subject: &Subject<'_>) -> Reading {
     };
     let mut parts = BTreeMap::new();
     for (controller, chain) in &groups.version_1 {
-        version_1::add(subject.place(), controller, chain, &mut parts);
+        version_1::add(controller, chain, &mut parts);
     }
     if let Some(chain) = &groups.version_2 {
-        version_2::add(subject.place(), chain, &mut parts);
+        version_2::add(chain, &mut parts);
     }
     Reading::known(Value::Table(parts))
 }
@@ -95,10 +99,9 @@ fn known(a: &Value, b: &Value) -> Known {
 /// `some` of `/proc/pressure`, or of the cgroup v2 where it has the file: `some avg10=0.00 avg60=...`
 /// (Documentation/accounting/psi.rst).
 fn read_pressure(subject: &Subject<'_>) -> Reading {
-    let group = Groups::of(subject).ok().and_then(|groups| groups.version_2.and_then(|chain| chain.first().cloned()));
+    let group = Groups::of(subject).ok().and_then(|groups| groups.version_2?.into_iter().next());
     let read = |resource: &str| {
-        let of_group = group.as_ref().map(|group| format!("{group}/{resource}.pressure"));
-        let of_group = of_group.and_then(|path| subject.place().read(&path).ok());
+        let of_group = group.as_ref().and_then(|group| group.read(&format!("{resource}.pressure")));
         let text = of_group.map_or_else(|| subject.place().read(&format!("proc/pressure/{resource}")), Ok)?;
         let share =
             text.lines().find_map(|line| line.strip_prefix("some avg10=")?.split(' ').next().map(str::to_owned));
@@ -115,4 +118,24 @@ fn known_pressure(_: &Value, _: &Value) -> Known {
         "tasks waited for a contended resource at that time: two moments are compared, and a fair comparison needs both at once",
         "Documentation/accounting/psi.rst",
     )
+}
+/// What can be done about a limit of the slow cgroup, by the controller that it is of.
+fn remedies(part: &str) -> Vec<Remedy> {
+    let controller = part.split(['.', '_']).next().unwrap_or_default();
+    let (what, price) = match (part, controller) {
+        ("cpu.max" | "processor_period_us", _) => (
+            "raise the quota of its cgroup (cpu.max, cpu.cfs_quota_us), or limit its threads to the number of CPUs in the quota",
+            "fairness: others on these CPUs get less",
+        ),
+        ("cpu.weight" | "cpu.idle", _) => ("raise the weight of its cgroup", "fairness: sibling cgroups get less"),
+        (_, "cpuset") => {
+            ("allow its cgroup more CPUs or nodes", "fairness: CPUs that were reserved for others no longer are")
+        }
+        (_, "memory" | "swappiness") => {
+            ("raise the memory limit of its cgroup", "memory: others on the machine have less")
+        }
+        (_, "io") => ("raise the I/O limit of its cgroup", "fairness: others wait longer for the same storage"),
+        _ => ("give its cgroup the limits of the fast one", "fairness: others on the machine get less"),
+    };
+    vec![Remedy::new(what, price)]
 }

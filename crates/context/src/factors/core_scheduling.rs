@@ -1,6 +1,6 @@
 //! The core-scheduling cookie of a thread (Documentation/admin-guide/hw-vuln/core-scheduling.rst): who may run on the sibling.
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::system_calls;
@@ -15,9 +15,13 @@ pub const CORE_SCHEDULING: Factor = Factor {
     title: "core-scheduling cookie",
     by_hand: "`coresched get -p PID` (util-linux 2.40)",
     scope: Scope::Thread,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[(
+        "give it the cookie of the tasks that it may share a core with",
+        "security: side channels of the shared core are open between them",
+    )]),
     toggle: Toggle::Parts(parts),
 };
 

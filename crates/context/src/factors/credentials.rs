@@ -1,6 +1,6 @@
 //! Who a thread runs as: user, group, further groups.
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Part, SETGID, SETUID, Setting, Toggle};
@@ -14,9 +14,13 @@ pub const CREDENTIALS: Factor = Factor {
     title: "user, group, supplementary groups",
     by_hand: "`grep -E '^(Uid|Gid|Groups)' /proc/PID/status`",
     scope: Scope::Thread,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[(
+        "let the user read what it cannot: caches that another user wrote, each directory above them; or fill them as this user",
+        "security: everyone who may read the files can; none where they hold no secrets",
+    )]),
     toggle: Toggle::Parts(parts),
 };
 

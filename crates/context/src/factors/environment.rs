@@ -3,7 +3,8 @@
 //!
 //! Other variables are not kept: they can hold secrets.
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::chains::Remedy;
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::snapshot::Snapshot;
 use crate::subject::Subject;
@@ -19,9 +20,10 @@ pub const ENVIRONMENT: Factor = Factor {
     title: "environment",
     by_hand: "`tr '\\0' '\\n' < /proc/PID/environ`",
     scope: Scope::Process,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::OfPart(remedies),
     toggle: Toggle::Parts(parts),
 };
 
@@ -189,6 +191,19 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         Part::whole(or_none(fast), or_none(slow), outcome).named(name)
     };
     differing.into_iter().map(part).collect()
+}
+
+/// What can be done about a variable; about several where none is named.
+fn remedies(part: &str) -> Vec<Remedy> {
+    let price = match part {
+        "MALLOC_PERTURB_" | "MALLOC_CHECK_" => "fewer uninitialised reads and use-after-frees are caught",
+        "LD_PRELOAD" | "LD_AUDIT" => "what the library was loaded for",
+        "GLIBC_TUNABLES" => "what the setting is for: mostly memory that is freed sooner",
+        "LD_BIND_NOW" => "security: the table of addresses can be written to while the program runs",
+        _ => "what the variable was set for",
+    };
+    let name = if part.is_empty() { "the variables that differ" } else { part };
+    vec![Remedy::new(format!("start the program with the value of {name} of the fast context"), price)]
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! readahead of the device.
 
 use super::EXECUTABLE;
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::snapshot::Snapshot;
@@ -12,6 +12,9 @@ use crate::trust::OTHER_CODE;
 use procfs_core::FromRead;
 use procfs_core::process::{MountInfo, MountInfos};
 use slowpath_launch::Metric;
+use slowpath_process::{Deadline, DeadlineError, LIMIT};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The factor.
@@ -21,9 +24,13 @@ pub const FILE_SYSTEMS: Factor = Factor {
     title: "file systems in use",
     by_hand: "`findmnt -T /proc/PID/exe`; `findmnt -T /proc/PID/cwd`; `findmnt -T /tmp`",
     scope: Scope::Process,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[(
+        "move its files to the file system of the fast context",
+        "what the other was chosen for: its size, its safety, its price",
+    )]),
     toggle: Toggle::Parts(parts),
 };
 
@@ -109,7 +116,9 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         let path = path.ok_or("it was saved without its path: save it again with `slowpath context save`")?;
         let path = PathBuf::from(path);
         // A directory that was removed is shown with a word behind it, and is not there either.
-        if !path.is_absolute() || !path.is_dir() {
+        let is_there = path.is_absolute()
+            && is_directory(&path).map_err(|error| format!("{} cannot be looked at: {error}", path.display()))?;
+        if !is_there {
             return Err(format!("there is no directory {} here", path.display()));
         }
         Ok(vec![Setting::Directory(path)])
@@ -127,10 +136,21 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
     contrast.differing().into_iter().map(part).collect()
 }
 
+/// Whether there is such a directory. A child looks: a process chose the path, and its file system can be one that never answers.
+fn is_directory(path: &Path) -> Result<bool, DeadlineError> {
+    let mut looking = Deadline::new(LIMIT, |path: &[u8]| {
+        let is_directory = Path::new(OsStr::from_bytes(path)).is_dir();
+        Ok((vec![u8::from(is_directory)], None))
+    });
+    let (answer, _) = looking.ask(path.as_os_str().as_bytes())?;
+    Ok(answer == [1])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::place::Place;
+    use crate::unanswered::Unanswered;
 
     const MOUNTS: &str = "22 27 0:21 / /proc rw,relatime - proc proc rw\n\
                           27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n\
@@ -153,6 +173,21 @@ mod tests {
         assert_eq!(value.part("working directory"), Some("fuse.sshfs (nosuid,rw; rw,user_id=1000)"));
         assert_eq!(value.part("root"), Some("ext4 (relatime,rw; discard,rw) readahead 128 KiB"));
         assert_eq!((value.part("temporary files"), value.part("executable")), (value.part("root"), None));
+    }
+
+    #[test]
+    fn a_working_directory_that_never_answers_costs_a_deadline() {
+        assert!(is_directory(Path::new("/")).unwrap());
+        assert!(!is_directory(Path::new("/proc/version")).unwrap() && !is_directory(Path::new("/none")).unwrap());
+        let Some(unanswered) = Unanswered::start() else { return };
+        let path = unanswered.seen_from_outside();
+        // In a thread that the test need not wait for.
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || sender.send(is_directory(&path)));
+        let result = receiver.recv_timeout(std::time::Duration::from_secs(60));
+        drop(unanswered);
+        let why = result.expect("who looks is not held up for ever").unwrap_err().to_string();
+        assert!(why.contains("no answer within"), "{why}");
     }
 
     #[test]

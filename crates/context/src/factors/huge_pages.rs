@@ -1,11 +1,17 @@
 //! Whether a process may have transparent huge pages, where the machine gives them (PR_SET_THP_DISABLE, prctl(2)).
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
+
+/// What can be done about huge pages that a process or the machine forgoes.
+pub(crate) const HUGE_PAGE_REMEDIES: &[(&str, &str)] = &[(
+    "allow it huge pages (PR_SET_THP_DISABLE off; madvise where the machine asks for it)",
+    "memory: partly used huge pages are resident as a whole",
+)];
 
 /// The factor.
 pub const HUGE_PAGES: Factor = Factor {
@@ -14,9 +20,10 @@ pub const HUGE_PAGES: Factor = Factor {
     title: "THP of the process",
     by_hand: "`grep THP_enabled /proc/PID/status`",
     scope: Scope::Process,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(HUGE_PAGE_REMEDIES),
     toggle: Toggle::Parts(parts),
 };
 

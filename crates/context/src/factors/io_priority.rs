@@ -1,6 +1,6 @@
 //! The class and level of a thread's block I/O (ioprio_set(2)).
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::system_calls;
@@ -15,9 +15,13 @@ pub const IO_PRIORITY: Factor = Factor {
     title: "I/O priority",
     by_hand: "`ionice -p PID`",
     scope: Scope::Thread,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[(
+        "start it with the class of the fast context (ionice)",
+        "fairness: others wait longer for the same storage",
+    )]),
     toggle: Toggle::Parts(parts),
 };
 

@@ -1,6 +1,6 @@
 //! Resource limits of a process (getrlimit(2)).
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, Here, How, Part, SYS_RESOURCE, Setting, Toggle, both, or_none};
@@ -14,9 +14,10 @@ pub const LIMITS: Factor = Factor {
     title: "resource limits",
     by_hand: "`prlimit --pid PID`; `cat /proc/PID/limits`",
     scope: Scope::Process,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[("raise the limit", "what the limit protects: the memory and the CPUs of others")]),
     toggle: Toggle::Parts(parts),
 };
 

@@ -3,7 +3,7 @@
 //! Owns what is mapped ([`LOADED_LIBRARIES`]) and what a file says of itself ([`examine`]). ELF files are foreign: the caller of
 //! [`examine`] does so as the user whose files they are.
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, Outcome, Part, Toggle};
@@ -21,9 +21,13 @@ pub const LOADED_LIBRARIES: Factor = Factor {
     title: "loaded executable and libraries",
     by_hand: "`grep r-xp /proc/PID/maps`, then `readelf -n FILE` for the build",
     scope: Scope::Process,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[(
+        "load the libraries of the fast context",
+        "what the other libraries were installed for",
+    )]),
     toggle: Toggle::Parts(parts),
 };
 

@@ -1,7 +1,7 @@
 //! On which memory nodes a process gets memory (numa(7)).
 
 use super::affinity::numbers;
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
@@ -16,9 +16,13 @@ pub const MEMORY_POLICY: Factor = Factor {
     title: "NUMA memory policy",
     by_hand: "`cat /proc/PID/numa_maps`: the second word of each line",
     scope: Scope::Process,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[(
+        "take its memory from the nodes of the fast context",
+        "fairness: those nodes have less for others",
+    )]),
     toggle: Toggle::Parts(parts),
 };
 

@@ -1,6 +1,6 @@
 //! The namespaces of a process (namespaces(7)).
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::Toggle;
@@ -12,9 +12,10 @@ pub const NAMESPACES: Factor = Factor {
     title: "namespaces",
     by_hand: "`lsns -p PID`; `ls -l /proc/PID/ns`",
     scope: Scope::Process,
-    moves: false,
+    lasts: Lasts::Boot,
     read,
     known,
+    remedies: Remedies::Of(&[("start it in the namespaces of the fast context", "security: it sees and reaches more")]),
     toggle: Toggle::Never(WHY_NEVER),
 };
 

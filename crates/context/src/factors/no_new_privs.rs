@@ -1,6 +1,6 @@
 //! Whether a thread can gain privileges by executing a program (Documentation/userspace-api/no_new_privs.rst).
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Outcome, Part, SYS_ADMIN, Setting, Toggle};
@@ -14,9 +14,10 @@ pub const NO_NEW_PRIVS: Factor = Factor {
     title: "no privileges gained by execve",
     by_hand: "`grep NoNewPrivs /proc/PID/status`",
     scope: Scope::Thread,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[("do not set it", "security: set-uid programs that it starts get their rights")]),
     toggle: Toggle::Parts(parts),
 };
 

@@ -1,6 +1,6 @@
 //! The execution domain of a process (personality(2)): among others whether addresses are randomised.
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
@@ -16,9 +16,13 @@ pub const PERSONALITY: Factor = Factor {
     title: "execution domain (personality)",
     by_hand: "`cat /proc/PID/personality`: flags of personality(2)",
     scope: Scope::Process,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[(
+        "start it with the flags of the fast context (setarch)",
+        "security, where addresses are no longer random; else none",
+    )]),
     toggle: Toggle::Parts(parts),
 };
 

@@ -1,6 +1,6 @@
 //! Policy, real-time priority and nice value of a thread (sched(7); fields of `/proc/PID/stat`, proc_pid_stat(5)).
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
@@ -17,9 +17,13 @@ pub const SCHEDULING: Factor = Factor {
     title: "scheduling policy, priority, nice",
     by_hand: "`chrt -p PID`; `ps -o cls,rtprio,ni -p PID`",
     scope: Scope::Thread,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[(
+        "start it with the policy and the nice value of the fast context",
+        "fairness: other processes get less CPU time",
+    )]),
     toggle: Toggle::Parts(parts),
 };
 

@@ -1,6 +1,6 @@
 //! System call filters of a thread: the mode and how many there are (Documentation/userspace-api/seccomp_filter.rst).
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::snapshot::Snapshot;
@@ -16,9 +16,21 @@ pub const SECCOMP: Factor = Factor {
     title: "seccomp filters",
     by_hand: "`grep Seccomp /proc/PID/status`: mode (2 is a filter) and number of filters",
     scope: Scope::Thread,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[
+        (
+            "decide most syscalls with few instructions, and replace several filters by one: the kernel runs all of them, and caches \
+                 the verdict on calls that are allowed whatever their arguments",
+            "work: the filters have to be rewritten",
+        ),
+        (
+            "install the filter with SECCOMP_FILTER_FLAG_SPEC_ALLOW, where it also restricts speculation",
+            "security: code that runs in the process can read its memory by speculative execution",
+        ),
+        ("run without the filter", "security: an attacker who takes over the program can make every syscall"),
+    ]),
     toggle: Toggle::Parts(parts),
 };
 

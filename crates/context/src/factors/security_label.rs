@@ -1,6 +1,6 @@
 //! The label that a security module gave a process: SELinux context or AppArmor profile (`/proc/PID/attr`).
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
@@ -13,9 +13,13 @@ pub const SECURITY_LABEL: Factor = Factor {
     title: "SELinux context or AppArmor profile",
     by_hand: "`ps -o label -p PID`; `cat /proc/PID/attr/current`",
     scope: Scope::Thread,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[(
+        "change what follows from its label (the policy of the domain), not the label",
+        "security: what the policy kept from the program",
+    )]),
     toggle: Toggle::Never(WHY_NEVER),
 };
 

@@ -4,7 +4,7 @@
 //! What a kernel does on its own account follows from its parameters and not from its version: changes of the default were
 //! carried back to older kernels, and are missing in newer ones. So only the thread's own state counts.
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
@@ -13,6 +13,18 @@ use crate::toggles::{Contrast, How, Part, Setting, Toggle};
 use slowpath_launch::Metric;
 use slowpath_launch::{ContextStep, Speculation, SpeculationState};
 
+/// What can be done about either restriction.
+const SPECULATION_REMEDIES: &[(&str, &str)] = &[
+    (
+        "install seccomp filters with SECCOMP_FILTER_FLAG_SPEC_ALLOW, or do not ask for the restriction (PR_SET_SPECULATION_CTRL)",
+        "security: code that runs in the process can read its memory by speculative execution",
+    ),
+    (
+        "start the kernel with spec_store_bypass_disable=prctl and spectre_v2_user=prctl",
+        "security: filters then restrict no program by themselves",
+    ),
+];
+
 /// Loads that overtake stores (Spectre variant 4).
 pub const STORE_BYPASS: Factor = Factor {
     name: "speculative_store_bypass",
@@ -20,9 +32,10 @@ pub const STORE_BYPASS: Factor = Factor {
     title: "speculative store bypass",
     by_hand: "`grep Speculation_Store_Bypass /proc/PID/status`",
     scope: Scope::Thread,
-    moves: false,
+    lasts: Lasts::Always,
     read: read_store_bypass,
     known: known_store_bypass,
+    remedies: Remedies::Of(SPECULATION_REMEDIES),
     toggle: Toggle::Parts(|contrast| parts(contrast, Speculation::StoreBypass)),
 };
 
@@ -33,9 +46,10 @@ pub const INDIRECT_BRANCH: Factor = Factor {
     title: "indirect branch speculation",
     by_hand: "`grep SpeculationIndirectBranch /proc/PID/status`",
     scope: Scope::Thread,
-    moves: false,
+    lasts: Lasts::Always,
     read: read_indirect_branch,
     known: known_indirect_branch,
+    remedies: Remedies::Of(SPECULATION_REMEDIES),
     toggle: Toggle::Parts(|contrast| parts(contrast, Speculation::IndirectBranch)),
 };
 

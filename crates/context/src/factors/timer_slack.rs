@@ -1,6 +1,6 @@
 //! By how much the kernel may delay a thread's timers (PR_SET_TIMERSLACK, prctl(2)).
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
@@ -18,9 +18,13 @@ pub const TIMER_SLACK: Factor = Factor {
     title: "timer slack",
     by_hand: "`cat /proc/PID/timerslack_ns`",
     scope: Scope::Thread,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[(
+        "set its timer slack to that of the fast context (PR_SET_TIMERSLACK, or /proc/PID/timerslack_ns)",
+        "energy: fewer wake-ups fall together, so CPUs sleep less",
+    )]),
     toggle: Toggle::Parts(parts),
 };
 

@@ -1,6 +1,6 @@
 //! Whether a thread is traced (ptrace(2)).
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
@@ -14,9 +14,10 @@ pub const TRACER: Factor = Factor {
     title: "traced by another process (ptrace)",
     by_hand: "`grep TracerPid /proc/PID/status`: 0 is none",
     scope: Scope::Thread,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[("detach or end the tracer", "what the tracer was for")]),
     toggle: Toggle::Parts(parts),
 };
 

@@ -1,6 +1,6 @@
 //! Bounds for the utilisation that the scheduler assumes of a thread (Documentation/scheduler/sched-util-clamp.rst).
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
@@ -14,9 +14,13 @@ pub const UTILIZATION_CLAMP: Factor = Factor {
     title: "utilization clamp (uclamp)",
     by_hand: "`uclampset -p PID`",
     scope: Scope::Thread,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(&[(
+        "lift its upper bound of utilisation (uclamp.max)",
+        "energy: the CPU runs at higher frequencies",
+    )]),
     toggle: Toggle::Parts(parts),
 };
 

@@ -117,7 +117,7 @@ fn notes(input: &Input<'_>) -> Vec<String> {
     notes.push(format!(
         "a launch needs at least {:.1} MB from storage; {:.2} % of the recorded cold launch's reads missed the lab",
         trained.read.at_least.as_mb(),
-        trained.past_lab * 100.0
+        trained.misses * 100.0
     ));
     if input.untried.is_none() {
         notes.push("the plan was made from other launches than those that judge it".to_owned());

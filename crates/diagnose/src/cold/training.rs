@@ -3,7 +3,7 @@
 
 use crate::directory::COLD;
 use slowpath_capture::{LabDevice, Options, RawCapture, decode};
-use slowpath_lab::{Lab, PageRun, PastLab, Settings};
+use slowpath_lab::{Lab, PageRun, Settings, lab_misses};
 use slowpath_launch::{EndPolicy, LaunchOutcome, StdioPolicy};
 use slowpath_session::Progress;
 use slowpath_session::failure::{Failure, Kind, failed};
@@ -34,7 +34,7 @@ pub struct Trained {
     /// What launches read of the lab.
     pub read: ReadByLaunches,
     /// Bytes of lab misses, as a share of all, in the recorded cold launch.
-    pub past_lab: f64,
+    pub misses: f64,
     /// Launches that were not cold.
     pub discarded: usize,
 }
@@ -108,13 +108,13 @@ fn record_all(
     progress.step("recording a cold launch: what is read?");
     let options = Options { waits: true, first_waits: true, ..Options::default() };
     let cold = recorded_cold(target, lab, options, &mut discarded)?;
-    let past = past_lab(target, lab, &cold.raw, cold.outcome.ready_at)?;
-    if past.share > slowpath_lab::PAST_LAB_AT_MOST || !past.outside.is_empty() {
-        return Ok(Attempt::Missing { used: past.used, outside: past.outside });
+    let used = used_files(target, lab, &cold.raw, cold.outcome.ready_at)?;
+    if used.misses > slowpath_lab::PAST_LAB_AT_MOST || !used.outside.is_empty() {
+        return Ok(Attempt::Missing { used: used.used, outside: used.outside });
     }
     let trainings = recorded.iter().map(|(_, launch)| read_by(target, launch)).collect::<Result<Vec<_>, _>>()?;
     let at_least = trainings.iter().map(|read| read.until_ready).min().unwrap_or_default();
-    let pages = trainings.into_iter().flat_map(|read| read.pages).chain(past.read);
+    let pages = trainings.into_iter().flat_map(|read| read.pages).chain(used.read);
     let read = ReadByLaunches { at_least, pages: PageRun::joined(pages.collect()) };
     recorded.push((COLD.to_owned(), cold));
     for (name, launch) in &recorded {
@@ -122,7 +122,7 @@ fn record_all(
         let subject = Subject::launched(target, &launch.outcome);
         recorded_launch::write(subject, &directory.join(name), &launch.raw, None, &counters)?;
     }
-    Ok(Attempt::Done(Trained { recordings: TRAININGS, read, past_lab: past.share, discarded }))
+    Ok(Attempt::Done(Trained { recordings: TRAININGS, read, misses: used.misses, discarded }))
 }
 
 /// A recorded launch that was cold.
@@ -184,9 +184,9 @@ fn pages_from_lab(rows: &[PageCache], raw: &RawCapture) -> Vec<PageRun> {
 
 /// What a launch took from outside the lab.
 #[derive(serde::Serialize, serde::Deserialize)]
-struct Past {
-    /// Share of the bytes read until ready that came from elsewhere.
-    share: f64,
+struct UsedFiles {
+    /// Share of lab misses in the bytes read until ready.
+    misses: f64,
     /// Files that the launch used and did not write.
     used: Vec<String>,
     /// Programs, and files mapped for execution, that did not come from the lab: pages of theirs that are in memory
@@ -196,7 +196,7 @@ struct Past {
     read: Vec<PageRun>,
 }
 
-fn past_lab(target: &Target, lab: &Lab, raw: &RawCapture, ready: Option<u64>) -> Result<Past, Failure> {
+fn used_files(target: &Target, lab: &Lab, raw: &RawCapture, ready: Option<u64>) -> Result<UsedFiles, Failure> {
     let dev = lab.device().dev();
     as_user(&target.identity, &Work::reading("reading a recorded launch"), || {
         let decoded = decode(raw);
@@ -208,7 +208,7 @@ fn past_lab(target: &Target, lab: &Lab, raw: &RawCapture, ready: Option<u64>) ->
             .filter(|row| row.op == PageCacheOp::Add && row.asker != Asker::Write && row.asker != Asker::Other)
             .filter(|row| ready.is_none_or(|ready| row.ts.0 <= ready))
             .map(|row| (row.dev, paths.get(&row.file()).copied().unwrap_or("?"), row.pages.bytes()));
-        let past = PastLab::of(dev, reads);
+        let misses = lab_misses(dev, reads);
         let used: Vec<String> = lab_session::files_used(raw).into_iter().collect();
         let mut outside: Vec<String> = decoded
             .mappings
@@ -224,6 +224,6 @@ fn past_lab(target: &Target, lab: &Lab, raw: &RawCapture, ready: Option<u64>) ->
             .collect();
         outside.sort();
         outside.dedup();
-        Ok(Past { share: past.share(), used, outside, read: pages_from_lab(&decoded.page_cache, raw) })
+        Ok(UsedFiles { misses, used, outside, read: pages_from_lab(&decoded.page_cache, raw) })
     })
 }

@@ -118,6 +118,17 @@ fn refused(plan: &FixPlan, refusal: Refusal) -> Failure {
         .hint(refusal.remedy)
 }
 
+/// What root keeps is started by root, or by whoever trusts root.
+fn not_for_root(plan: &FixPlan, error: &std::io::Error) -> Failure {
+    let what = format!(
+        "the fix {} names a program of slowpath's, and root keeps none that others can change: {error}",
+        plan.name
+    );
+    Failure::new(Kind::Usage, what).hint(
+        "install slowpath where only root can change it (`make install`) and run that; or keep the fix without sudo",
+    )
+}
+
 /// What keeping a fix there changes.
 ///
 /// # Errors
@@ -165,7 +176,10 @@ fn content(
     };
     let slowpath = std::env::current_exe().map_err(failed(Kind::Machine))?;
     let replay = match plan.treatment {
-        Treatment::PreloadPlan { .. } => ReplayProgram::installed_with(&slowpath),
+        Treatment::PreloadPlan { .. } => {
+            ReplayProgram::installed_with(&slowpath).map_err(|error| not_for_root(plan, &error))?
+        }
+        // Nothing names it.
         _ => ReplayProgram::slowpath(&slowpath),
     };
     let rendered = (kind.render)(&Input {

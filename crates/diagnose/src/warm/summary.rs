@@ -9,7 +9,7 @@ use crate::printed::{DIAGNOSE_SCHEMA, Decision, Diagnosis, LaunchSummary, Metric
 use slowpath_fix::Proposal;
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::target::Target;
-use slowpath_verify::printed::{Outcome, quantity};
+use slowpath_verify::printed::quantity;
 use slowpath_verify::{Comparison, Judgement, Metric, judge};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -95,7 +95,7 @@ fn judged(input: &Input<'_>, compared: &Comparison, ended: &Ended) -> Result<Vec
             Some(MetricChange {
                 metric: *metric,
                 change: other.effect.difference.map(|estimate| quantity(estimate, metric.unit())),
-                outcome: Outcome::from(other.outcome),
+                outcome: other.outcome,
             })
         });
         let verdict = verdict(&arm.arm, fix, judgement, JUDGED_BY, predicted);

@@ -4,7 +4,7 @@
 //! usable is what a replay by the same user would use.
 
 use crate::preload_plan::PreloadPlan;
-use crate::preload_plan::open::{SkipReason, open_planned};
+use crate::preload_plan::open::{Mounts, SkipReason, open_planned};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_tables::Bytes;
@@ -42,9 +42,10 @@ pub fn check(plan: &PreloadPlan, network: bool) -> CheckReport {
         *bytes.entry(range.file).or_default() += Bytes(to - from);
     }
     let mut report = CheckReport { files: plan.files.len() as u64, bytes: plan.bytes(), ..CheckReport::default() };
+    let mounts = Mounts::now(network);
     for (number, file) in (0u32..).zip(&plan.files) {
         let bytes = bytes.get(&number).copied().unwrap_or_default();
-        match open_planned(file, network) {
+        match open_planned(file, &mounts) {
             Ok(_) => report.usable_bytes += bytes,
             Err(reason) => report.unusable.push(Unusable { path: file.path.clone(), reason, bytes }),
         }

@@ -5,7 +5,8 @@
 //! - [`check`]: which files of a plan are still those it was made for;
 //! - [`open`]: opening a planned file as the user, regular files only;
 //! - [`replay`]: asking the kernel for the ranges;
-//! - [`beside`]: replaying beside a command that takes this process's place.
+//! - [`beside`]: replaying beside a command that takes this process's place;
+//! - `reader`: who does that, and what such a process may do.
 
 pub mod beside;
 pub mod build;
@@ -13,6 +14,7 @@ pub mod check;
 pub mod file;
 pub mod open;
 pub mod program;
+mod reader;
 pub mod replay;
 
 use crate::declaration::Declaration;

@@ -4,7 +4,7 @@
 //! waiting for the data. The kernel cuts such a request at the larger of the device's readahead window and its largest
 //! request (`force_page_cache_ra` in `mm/readahead.c`), silently; longer ranges are therefore split.
 
-use crate::preload_plan::open::{SkipReason, open_planned};
+use crate::preload_plan::open::{Mounts, SkipReason, open_planned};
 use crate::preload_plan::{PlannedFile, PreloadPlan};
 use nix::errno::Errno;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
@@ -89,7 +89,7 @@ struct Shelf<'a> {
     planned: &'a [PlannedFile],
     opened: Vec<OnceLock<Result<Opened, SkipReason>>>,
     requests: Mutex<HashMap<u64, u64>>,
-    network: bool,
+    mounts: Mounts,
 }
 
 impl Shelf<'_> {
@@ -100,7 +100,7 @@ impl Shelf<'_> {
             return NO_SUCH_FILE;
         };
         slot.get_or_init(|| {
-            let (file, status) = open_planned(planned, self.network)?;
+            let (file, status) = open_planned(planned, &self.mounts)?;
             let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
             let request = *requests.entry(status.st_dev).or_insert_with(|| longest_request(status.st_dev));
             Ok(Opened { file, request })
@@ -267,7 +267,7 @@ fn run(plan: &PreloadPlan, limits: &ReplayLimits, wait: bool) -> ReplayReport {
             planned: &plan.files,
             opened: (0..plan.files.len()).map(|_| OnceLock::new()).collect(),
             requests: Mutex::default(),
-            network: limits.network,
+            mounts: Mounts::now(limits.network),
         },
         next: AtomicUsize::new(0),
         bytes: AtomicU64::new(0),

@@ -1,6 +1,7 @@
 //! Files of our own whose pages can be thrown out and counted.
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+use nix::unistd::geteuid;
 use slowpath_fix::preload_plan::{PlanOptions, PlannedFile, PlannedRange, PreloadPlan};
 use slowpath_tables::Pages;
 use std::fs::{self, File};
@@ -77,4 +78,34 @@ pub fn directory() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = directory.path().canonicalize().unwrap();
     (directory, path)
+}
+
+/// What `work` gives where a file system is mounted at `at`, a new directory, that never answers. Only its thread, and what that starts, sees
+/// the mount. `None` with a line that says so where that cannot be; fails where it takes a minute.
+#[allow(dead_code)] // not every test program uses it
+pub fn beside_one_that_never_answers<T: Send + 'static>(
+    at: &Path,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    use nix::mount::{MsFlags, mount};
+    use nix::sched::{CloneFlags, unshare};
+    let Some(fuse) = File::options().read(true).write(true).open("/dev/fuse").ok().filter(|_| geteuid().is_root())
+    else {
+        eprintln!("skipped: FUSE needs root and /dev/fuse");
+        return None;
+    };
+    fs::create_dir(at).unwrap();
+    let (at, options) = (at.to_owned(), format!("fd={},rootmode=40000,user_id=0,group_id=0", fuse.as_raw_fd()));
+    let (give, given) = std::sync::mpsc::channel();
+    let working = std::thread::spawn(move || {
+        unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_FS).unwrap();
+        mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>).unwrap();
+        mount(Some("slowpath-test"), &at, Some("fuse"), MsFlags::empty(), Some(options.as_str())).unwrap();
+        give.send(work()).unwrap();
+    });
+    let done = given.recv_timeout(Duration::from_secs(60));
+    // Nobody has read what it was asked. Who waits for it goes on with an error.
+    drop(fuse);
+    working.join().unwrap();
+    Some(done.expect("it waits for the file system"))
 }

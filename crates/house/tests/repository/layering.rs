@@ -28,6 +28,24 @@ fn the_rules_themselves_go_one_way() {
     assert_eq!(layering::circles(layering::ALLOWED), Vec::<String>::new());
 }
 
+/// Between these lines ARCHITECTURE.md has the rules; `make schemas` writes them.
+const BEFORE: &str = "Allowed dependencies, besides crates from elsewhere:\n\n";
+const AFTER: &str = "\nThree edges look";
+
+#[test]
+fn the_architecture_shows_the_rules() {
+    let path = root().join("ARCHITECTURE.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (head, rest) = text.split_once(BEFORE).unwrap();
+    let (block, tail) = rest.split_once(AFTER).unwrap();
+    let shown = layering::shown(layering::ALLOWED);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, [head, BEFORE, &shown, AFTER, tail].concat()).unwrap();
+    } else {
+        assert_eq!(block, shown, "not up to date, run `make schemas`");
+    }
+}
+
 /// Of elfutils only the dynamic library may be used: linked statically, its licence (LGPL-3.0-or-later OR
 /// GPL-2.0-or-later) would ask for more than ours.
 #[test]

@@ -33,6 +33,28 @@ fn no_source_file_is_longer_than_the_limit() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
+/// An example in a comment is compiled by rustdoc alone, which `make test` does not run: what shows code says that it is text.
+#[test]
+fn no_comment_holds_an_example_that_nothing_compiles() {
+    let comment = |line: &str| {
+        let line = line.trim_start();
+        line.strip_prefix("//!").or_else(|| line.strip_prefix("///")).map(|text| text.trim().to_owned())
+    };
+    let mut wrong = Vec::new();
+    for path in sources().iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs")) {
+        let text = std::fs::read_to_string(root().join(path)).unwrap();
+        let fences = text.lines().filter_map(comment).filter_map(|line| line.strip_prefix("```").map(str::to_owned));
+        // Every other one ends what the one before began.
+        wrong.extend(
+            fences
+                .step_by(2)
+                .filter(|language| !["text", "toml"].contains(&language.as_str()))
+                .map(|_| path.display().to_string()),
+        );
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
 #[test]
 fn analysis_and_experiment_touch_nothing_of_the_machine() {
     let mut wrong = Vec::new();
@@ -62,6 +84,8 @@ fn limits_are_set_only_where_it_is_known_what_targets_inherit() {
         // In a worker, and in the child that reads a preload plan beside a command.
         "crates/process/src/sandbox/limits.rs",
         "crates/fix/src/preload_plan/beside.rs",
+        // In the child that becomes the adb client.
+        "crates/android/src/adb/process.rs",
         // In the command's own process: descriptors and message queues.
         "crates/ipc/src/limits.rs",
     ];

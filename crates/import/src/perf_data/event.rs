@@ -3,6 +3,7 @@
 //! Layouts are those of `perf_event_open(2)`; offsets of fields follow from which fields an event asked for.
 
 use super::little_endian::Fields;
+use crate::perf_sample::CpuEvent;
 
 /// `PERF_SAMPLE_*`: fields of a sample.
 pub mod field {
@@ -97,10 +98,8 @@ fn at(body: &[u8], offset: u64) -> Option<u64> {
 /// What an event's samples show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shows {
-    /// What runs, at intervals of time.
-    Time,
-    /// What runs, at intervals of cycles.
-    Cycles,
+    /// What the CPU runs.
+    Cpu(CpuEvent),
     /// Page faults that read nothing.
     MinorFaults,
     /// Page faults that read storage.
@@ -151,19 +150,17 @@ impl Event {
     pub fn shows(&self) -> Shows {
         match (self.kind, self.config) {
             // The upper half names the kind of core.
-            (0, config) if matches!(config as u32, 0 | 9) => Shows::Cycles,
-            (1, 0 | 1) => Shows::Time,
+            (0, config) if config as u32 == 0 => Shows::Cpu(CpuEvent::Cycles),
+            (0, config) if config as u32 == 9 => Shows::Cpu(CpuEvent::ReferenceCycles),
+            (1, 0) => Shows::Cpu(CpuEvent::CpuClock),
+            (1, 1) => Shows::Cpu(CpuEvent::TaskClock),
             (1, 2) => Shows::Faults,
             (1, 5) => Shows::MinorFaults,
             (1, 6) => Shows::MajorFaults,
             (2, id) => Shows::Tracepoint(id),
             (0 | 1, _) => Shows::Other,
             // The number of another kind of event differs from machine to machine; its name does not.
-            _ => {
-                let is_cycles = |word: &str| matches!(word, "cycles" | "cpu-cycles" | "ref-cycles");
-                let name = self.name.as_deref().unwrap_or_default();
-                if name.split(['/', ':', ',']).any(is_cycles) { Shows::Cycles } else { Shows::Other }
-            }
+            _ => self.name.as_deref().and_then(CpuEvent::of).map_or(Shows::Other, Shows::Cpu),
         }
     }
 

@@ -6,11 +6,11 @@ use super::little_endian::Fields;
 use super::mapped::{Code, Mapped, place};
 use super::sample::{Mode, Sample};
 use super::tracepoint::Formats;
-use crate::cpu_sample::{Sampled, cpu_sample};
 use crate::in_order::InOrder;
 use crate::input::Input;
 use crate::kernel_event::{Circumstances, KernelEvents, fault};
 use crate::mappings::Mappings;
+use crate::perf_sample::{Sampled, cpu_sample, stands_for_faults};
 use crate::problem::ImportError;
 use crate::tasks::Thread;
 use crate::trace::Trace;
@@ -217,7 +217,7 @@ impl State {
             self.emit(trace, record)?;
         }
         if self.order.late > 0 {
-            trace.facts.losses.add("perf_out_of_order", self.order.late);
+            trace.facts.losses.add("perf_out_of_order.any", self.order.late);
         }
         if self.has_frames {
             trace.has_no_names(
@@ -298,8 +298,10 @@ impl State {
                 }
                 Some(())
             }
-            kind::LOST => fields.u64().and_then(|_id| fields.u64()).map(|lost| trace.facts.losses.add("perf", lost)),
-            kind::LOST_SAMPLES => fields.u64().map(|lost| trace.facts.losses.add("perf", lost)),
+            kind::LOST => {
+                fields.u64().and_then(|_id| fields.u64()).map(|lost| trace.facts.losses.add("perf.any", lost))
+            }
+            kind::LOST_SAMPLES => fields.u64().map(|lost| trace.facts.losses.add("perf.any", lost)),
             kind::THROTTLE => {
                 trace.facts.leave_out("throttled");
                 Some(())
@@ -378,10 +380,15 @@ impl State {
             None => None,
         };
         let at = Circumstances { ts, thread, in_interrupt: false, stack, by_stack: None };
-        let sampled = Sampled { cpu: sample.cpu, period, is_time: shows == Shows::Time, kernel };
         let ip = sample.ip.unwrap_or(0);
+        if matches!(shows, Shows::Faults | Shows::MinorFaults | Shows::MajorFaults) {
+            stands_for_faults(trace, period);
+        }
         match shows {
-            Shows::Time | Shows::Cycles => cpu_sample(trace, &at, sampled)?,
+            Shows::Cpu(event) => {
+                self.announce(trace);
+                cpu_sample(trace, &at, Sampled { cpu: sample.cpu, period, event, kernel })?;
+            }
             Shows::MinorFaults => fault(trace, &at, FaultKind::Minor, (sample.address, ip), kernel)?,
             Shows::MajorFaults => fault(trace, &at, FaultKind::Major, (sample.address, ip), kernel)?,
             Shows::Faults => self.kernel.fault(trace, &at, sample.address, ip, kernel)?,
@@ -405,6 +412,19 @@ impl State {
             },
         }
         Ok(Some(()))
+    }
+
+    /// Says which CPU samples there are, before the first: all events are known by then.
+    fn announce(&self, trace: &mut Trace<'_>) {
+        let samples = &mut trace.facts.cpu_samples;
+        if samples.is_settled() {
+            return;
+        }
+        for event in &self.events {
+            if let Shows::Cpu(event) = event.shows() {
+                samples.announce(event);
+            }
+        }
     }
 
     fn stack(

@@ -135,6 +135,7 @@ impl Tracepoint {
         u32::try_from(self.number(raw, name)?).ok()
     }
 
+    /// Device, inode, first page and pages, both in the kernel's own.
     fn page(&self, raw: &[u8]) -> Option<(u64, u64, u64, u64)> {
         let order = self.number(raw, "order").unwrap_or(0);
         let pages = (order <= LARGEST_ORDER).then(|| 1 << order)?;

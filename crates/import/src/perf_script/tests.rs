@@ -1,7 +1,9 @@
+use super::IMPORT;
 use crate::declaration::detected;
 use crate::foreign::import_bytes;
 use slowpath_analysis::call_stacks::CallStacks;
-use slowpath_tables::{FaultKind, FrameKind, OffCpuReason};
+use slowpath_recording::Tables;
+use slowpath_tables::{FaultKind, FrameKind, OffCpuReason, Unavailable};
 
 pub(crate) const TRACE: &str = "\
 # nrcpus online : 2
@@ -68,11 +70,85 @@ fn the_manifest_says_what_the_trace_lost_and_what_it_cannot_hold() {
     let (tables, _) = import_bytes("perf", TRACE.as_bytes());
     let manifest = &tables.manifest;
     assert_eq!((manifest.host.cpus, manifest.host.kernel.as_str()), (2, "6.1.0"));
-    assert_eq!(manifest.losses.of("perf"), 12);
+    assert_eq!((manifest.losses.0.get("perf.any"), manifest.losses.of("off_cpu")), (Some(&12), 12));
     assert_eq!(manifest.counters.get("not_imported.kfree"), Some(&1));
     let gaps: Vec<&str> = manifest.unavailable.iter().map(|gap| gap.what.as_str()).collect();
     assert!(gaps.contains(&"probe memory") && gaps.contains(&"probe page_cache"), "{gaps:?}");
     assert!(!gaps.contains(&"probe fault") && !gaps.contains(&"probe off_cpu"), "{gaps:?}");
+}
+
+/// The recording of these lines.
+fn imported(text: &str) -> Tables {
+    let (tables, problem) = import_bytes("perf", text.as_bytes());
+    assert_eq!(problem, None);
+    tables
+}
+
+fn gap<'a>(tables: &'a Tables, what: &str) -> Option<&'a Unavailable> {
+    tables.manifest.unavailable.iter().find(|gap| gap.what.contains(what))
+}
+
+#[test]
+fn a_sample_of_page_faults_stands_for_as_many_as_its_period_says() {
+    let line =
+        |ts: u32, faults: &str, event: &str| format!("app 100/100 [000] 10.{ts}: {faults} {event}:  7f01 x (y)\n");
+    let (what, event) = ("the page faults between samples", "minor-faults");
+    for event in [event, "major-faults:u", "page-faults", "faults:k"] {
+        let tables = imported(&[line(1, "1", event), line(2, "125", event)].concat());
+        assert_eq!((tables.faults.len(), tables.manifest.losses.of("faults")), (2, 124), "{event}");
+        assert!(gap(&tables, what).is_some_and(|gap| gap.remedy.contains("-c 1")), "{event}");
+    }
+    let whole = imported(&line(1, "1", event));
+    assert_eq!((whole.manifest.losses.of("faults"), gap(&whole, what)), (0, None));
+    // Of what is not printed nobody knows how much it is.
+    let unknown = imported(&line(1, "", event));
+    assert_eq!((unknown.faults.len(), unknown.manifest.losses.of("faults")), (1, 0));
+    assert!(gap(&unknown, what).is_some_and(|gap| gap.remedy.contains("+period")));
+}
+
+#[test]
+fn samples_of_one_event_are_the_cpu_samples_and_a_clock_goes_first_where_the_head_names_it() {
+    let line = |ts: u32, event: &str| format!("app 100/100 [000] 10.{ts}: 1000000 {event}:  401 x (y)\n");
+    let lines = [line(1, "cpu_core/cycles/P"), line(2, "cpu-clock:u"), line(3, "cpu_atom/cycles/P")].concat();
+    let taken = |tables: &Tables| {
+        let at = tables.cpu_samples.iter().map(|row| (row.ts.0 - 10_000_000_000) / 100_000_000).collect::<Vec<_>>();
+        let left_out = ["cycles", "cpu-clock"].map(|event| format!("not_imported.{event}"));
+        (at, left_out.map(|name| tables.manifest.counters.get(&name).copied()), tables.manifest.cpu_sample_hz())
+    };
+    let first = imported(&lines);
+    assert_eq!(taken(&first), (vec![1, 3], [None, Some(1)], None));
+    assert!(gap(&first, "the CPU samples of further events").is_some());
+    let head = "# event : name = cpu_core/cycles/P, , id = { 5, 6 }, type = 4 (cpu_core), size = 136\n\
+                # event : name = cpu-clock:u, , id = { 7, 8 }, type = 1 (PERF_TYPE_SOFTWARE), size = 136\n";
+    let named = imported(&format!("{head}{lines}"));
+    assert_eq!(taken(&named), (vec![2], [Some(2), None], Some(1000)));
+    // In the line that names cpu_core/instructions/ stands no sample of the CPU.
+    let other = imported(&line(1, "cpu_core/instructions/"));
+    assert_eq!((other.cpu_samples.len(), gap(&other, "the CPU samples of further events")), (0, None));
+}
+
+#[test]
+fn what_perf_lost_is_read_as_it_prints_it_and_may_be_of_every_kind() {
+    assert!(IMPORT.made_by.contains("--show-lost-events"));
+    // As perf_event__fprintf_lost of perf prints it; without a number it is one at least.
+    let lines = "python3    1234/1235    [001]    12.345678901: PERF_RECORD_LOST lost 40\n\
+                 :-1      -1/-1      [002]    12.400000: PERF_RECORD_LOST lost 2\n\
+                 swapper        0/0        [000]     0.000000: PERF_RECORD_LOST\n";
+    let losses = imported(lines).manifest.losses;
+    assert_eq!([losses.of("faults"), losses.of("off_cpu"), losses.total()], [43; 3]);
+}
+
+#[test]
+fn a_trace_without_wake_ups_says_that_run_queue_delay_is_not_known() {
+    assert!(gap(&imported(TRACE), "the wake-ups of threads").is_none());
+    let without: String = TRACE.split_inclusive('\n').filter(|line| !line.contains("sched_wakeup")).collect();
+    let tables = imported(&without);
+    assert_eq!((tables.off_cpu[0].duration.0, tables.off_cpu[0].woken), (1_500_000, None));
+    let said = gap(&tables, "the wake-ups of threads");
+    assert!(said.is_some_and(|gap| gap.remedy.contains("sched:sched_wakeup")), "{:#?}", tables.manifest.unavailable);
+    // Who is displaced is not woken.
+    let displaced = imported(&without.replace("app:101 [120] S ==>", "app:101 [120] R ==>"));
+    assert_eq!((displaced.off_cpu[0].runnable.0, gap(&displaced, "the wake-ups of threads")), (1_500_000, None));
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub enum What {
     Woken(u32),
     /// A thread waits for storage.
     Storage(u32),
-    /// A page entered or left the page cache: device, inode, index.
+    /// One of the kernel's pages entered or left the page cache: device, inode, index.
     Page(PageCacheOp, (u64, u64, u64)),
     /// A request to a block device: device, sector, bytes, whether it reads.
     Issue((u64, u64, u64, bool)),

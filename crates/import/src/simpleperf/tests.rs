@@ -78,7 +78,26 @@ fn samples_have_the_threads_and_functions_that_come_behind_them() {
     let waits: Vec<_> = tables.off_cpu.iter().map(|row| (row.tid, row.duration.0, row.reason)).collect();
     assert_eq!(waits, [(11, 5_000, OffCpuReason::Futex)]);
     assert_eq!(tables.manifest.counters.get(slowpath_recording::CPU_SAMPLE_HZ), Some(&1000));
-    assert_eq!(tables.manifest.losses.of("simpleperf"), 3);
+    assert_eq!((tables.manifest.losses.0["simpleperf.any"], tables.manifest.losses.of("cpu_samples")), (3, 3));
+    // What it cannot print is no reason to believe that nobody stood in a run queue.
+    let gap = tables.manifest.unavailable.iter().find(|gap| gap.what.contains("the wake-ups of threads"));
+    assert!(gap.is_some_and(|gap| gap.remedy.contains("sched_waking")), "{:#?}", tables.manifest.unavailable);
+}
+
+#[test]
+fn samples_of_a_clock_are_the_cpu_samples_where_cycles_were_sampled_too() {
+    let events = ["cpu-cycles", "cpu-clock:u"].map(|name| name.as_bytes().to_vec()).to_vec();
+    let bytes = file(&[
+        Record { meta_info: Some(MetaInfo { event_type: events }), ..Record::default() },
+        sample(1_000, 11, 0, &[(0, 0)]),
+        sample(2_000, 11, 1, &[(0, 0)]),
+        sample(3_000, 11, 0, &[(0, 0)]),
+    ]);
+    let (tables, problem) = import_bytes("simpleperf", &bytes);
+    assert_eq!((problem, tables.cpu_samples.len(), tables.cpu_samples[0].ts.0), (None, 1, 2_000));
+    assert_eq!(tables.manifest.counters.get("not_imported.cycles"), Some(&2));
+    assert_eq!(tables.manifest.cpu_sample_hz(), Some(1000));
+    assert!(tables.manifest.unavailable.iter().any(|gap| gap.what.contains("the CPU samples of further events")));
 }
 
 #[test]

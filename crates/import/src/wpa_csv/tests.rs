@@ -2,6 +2,7 @@ use super::*;
 use crate::declaration::detected;
 use crate::foreign::import_bytes;
 use slowpath_analysis::call_stacks::CallStacks;
+use slowpath_recording::Tables;
 
 /// CPU Usage (Sampled) in the columns that UIforETW's profile shows, not in order of time.
 pub(crate) const SAMPLED: &str = "\u{feff}Process,Thread ID,CPU,Stack,Weight (in view) (ms),TimeStamp (s),Count
@@ -62,6 +63,14 @@ fn switches_are_waits_with_who_ended_them() {
     assert_eq!(waits, expected);
     assert!(tables.off_cpu[0].stack.is_some() && tables.off_cpu[1].stack.is_none());
     assert_eq!(tables.manifest.ended, Some(Nanos(1_500_000_000)));
+    let lacks_wake_ups =
+        |tables: &Tables| tables.manifest.unavailable.iter().any(|gap| gap.what.contains("the wake-ups of threads"));
+    assert!(!lacks_wake_ups(&tables));
+    let without = "New Process,New Thread Id,New Prev State,Last Switch-Out Time (s),Switch-In Time (s)\n\
+        app.exe (1200),1204,Waiting,1.000000000,1.500000000\n";
+    let (tables, problem) = import_bytes("wpa-csv", without.as_bytes());
+    assert_eq!((problem, tables.off_cpu.len()), (None, 1));
+    assert!(lacks_wake_ups(&tables), "{:#?}", tables.manifest.unavailable);
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn events_of_windows_become_rows_by_the_names_of_their_columns() {
     let wait = &tables.off_cpu[0];
     assert_eq!((wait.tid, wait.reason, wait.duration.0), (1204, OffCpuReason::FaultIo, 500_000));
     assert_eq!(tables.execs[0].command_line, "\"C:\\a b\\app.exe\" --x, y");
-    assert_eq!((tables.manifest.host.kernel.as_str(), tables.manifest.losses.of("xperf")), ("Windows 10.0.19041", 3));
+    assert_eq!((tables.manifest.host.kernel.as_str(), tables.manifest.losses.of("reads")), ("Windows 10.0.19041", 3));
     assert_eq!(tables.manifest.counters.get("not_imported.SomeOther"), Some(&1));
 }
 

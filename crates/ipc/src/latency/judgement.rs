@@ -1,19 +1,18 @@
 //! From what pairs measured to the whole result: inheritance and the effect of placement are measured, conditions are said.
 
 use super::inheritance::{Inheritance, probe};
-use super::outcome::{Latency, latency};
+use super::outcome::{Latency, fewest, latency};
 use super::sample::Caller;
 use super::{PairSamples, Plan, placement};
 use crate::conditions::{Conditions, warnings};
 use crate::trace::Instance;
 use crate::trace::explain::Explanation;
 use crate::transport::IpcError;
-use slowpath_experiment::{Level, quantile};
 use slowpath_tables::Unavailable;
 
 /// Whether some pair has the transactions of one caller of which a median has an interval: less says nothing.
 pub fn is_enough(measured: &[PairSamples]) -> bool {
-    let Some(fewest) = quantile::needed(0.5, Level::P95) else { return false };
+    let fewest = fewest(0.5);
     let of = |pair: &PairSamples, caller| pair.samples.iter().filter(|sample| sample.caller == caller).count();
     measured.iter().any(|pair| [Caller::Fifo, Caller::Normal].iter().any(|caller| of(pair, *caller) >= fewest))
 }
@@ -84,7 +83,7 @@ mod tests {
                 [vec![sample(Caller::Fifo, 1, true); fifo], vec![sample(Caller::Normal, 1, true); normal]].concat();
             is_enough(&[measured(samples)])
         };
-        assert!(!of(5, 5), "five of each have no interval");
-        assert!(of(0, 6) && of(6, 5));
+        assert!(!of(19, 19), "nineteen of each have no interval");
+        assert!(of(0, 20) && of(20, 5));
     }
 }

@@ -128,7 +128,10 @@ pub fn run(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Pool, IpcError> {
 }
 
 fn result(plan: &Plan, samples: &[Sample], expected: Option<u64>, ended: Vec<String>) -> Pool {
-    let latencies: Vec<u64> = samples.iter().map(Sample::latency).collect();
+    // Those of each worker follow each other: in the order of the run.
+    let mut in_order: Vec<&Sample> = samples.iter().collect();
+    in_order.sort_by_key(|sample| sample.start);
+    let latencies: Vec<u64> = in_order.into_iter().map(Sample::latency).collect();
     let ms = |ns: f64| Quantity::exact(ns / 1e6, Unit::Ms);
     let histogram = histogram(&latencies);
     let begin = samples.iter().map(|sample| sample.start).min();

@@ -9,6 +9,7 @@ use super::action::Action;
 use super::machine;
 use super::memory::Memory;
 use super::ptrace;
+use slowpath_process::{status_field, status_of};
 use std::collections::HashMap;
 
 /// The signals that the kernel raises for a fault (`SYNCHRONOUS_MASK`, kernel/signal.c) but SIGTRAP, one bit each.
@@ -27,16 +28,15 @@ pub(super) struct Dispositions {
 
 /// Whether a field of `/proc/PID/status`, a set of signals, has SIGTRAP.
 fn has_trap(status: &str, field: &str) -> bool {
-    let line = status.lines().find_map(|line| line.strip_prefix(field));
-    line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).is_some_and(|set| set & TRAP != 0)
+    status_field(status, field).and_then(|set| u64::from_str_radix(set, 16).ok()).is_some_and(|set| set & TRAP != 0)
 }
 
 impl Dispositions {
     /// A process that begins, or has executed a program: what was ignored stays so.
     pub fn begun(&mut self, process: i32) {
         self.actions.remove(&process);
-        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-        if has_trap(&status, "SigIgn:") {
+        let status = status_of(process).unwrap_or_default();
+        if has_trap(&status, "SigIgn") {
             self.actions.insert(process, Action::IGNORED);
         }
     }
@@ -79,8 +79,8 @@ impl Dispositions {
         let was_blocked = match self.actions.get(&process) {
             None => false,
             Some(action) => {
-                let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-                if has_trap(&status, "SigCgt:") || has_trap(&status, "SigIgn:") {
+                let status = status_of(tid).unwrap_or_default();
+                if has_trap(&status, "SigCgt") || has_trap(&status, "SigIgn") {
                     return;
                 }
                 if let Some(call) = memory.call() {

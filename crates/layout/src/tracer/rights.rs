@@ -3,7 +3,7 @@
 //! Breakpoints are set where a worker of the target's user says, and hold what it says. So they are set only into processes that have no
 //! more than this user: in a set-user-ID program, or one with capabilities of its file, they would be a way to its power.
 
-use slowpath_process::status_field;
+use slowpath_process::{status_field, status_of};
 
 /// The ids and capabilities of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,11 +17,10 @@ pub struct Rights {
 impl Rights {
     /// Those of a process; none once it is gone.
     pub fn of(pid: i32) -> Option<Self> {
-        // A name need not be UTF-8.
-        let status = std::fs::read(format!("/proc/{pid}/status")).ok()?;
+        let status = status_of(pid).ok()?;
         let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/user")).ok();
         let is_here = namespace(&pid.to_string()) == namespace("self");
-        Self::in_status(&String::from_utf8_lossy(&status), is_here)
+        Self::in_status(&status, is_here)
     }
 
     fn in_status(status: &str, is_here: bool) -> Option<Self> {

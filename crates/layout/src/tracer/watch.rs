@@ -8,7 +8,7 @@ use super::ptrace::{self, Change, Changes, EVENT_STOP, SYSTEM_CALL};
 use super::reader::Reader;
 use super::rights::Rights;
 use super::{TraceError, Traced, Wanted, ended, machine, release};
-use slowpath_process::ProcessFiles;
+use slowpath_process::{ProcessFiles, status_field, status_of};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
@@ -39,15 +39,13 @@ pub(super) struct Watch {
 
 /// Who traces a process, by its status.
 fn tracer_of(pid: i32) -> Option<i32> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("TracerPid:"))?;
-    line.trim().parse().ok().filter(|tracer| *tracer != 0)
+    let tracer = status_field(&status_of(pid).ok()?, "TracerPid")?.parse().ok();
+    tracer.filter(|tracer| *tracer != 0)
 }
 
 /// The process of a thread.
 fn process_of(tid: i32) -> Option<i32> {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+    status_field(&status_of(tid).ok()?, "Tgid")?.parse().ok()
 }
 
 impl Watch {

@@ -6,7 +6,8 @@ use super::{
 };
 use crate::context::ComparedContext;
 use crate::quantity;
-use slowpath_context::remedies::remedies;
+use slowpath_context::chains::Remedy;
+use slowpath_context::factors;
 use slowpath_context::toggles::{Candidate, Plan, Remaining};
 use slowpath_tables::{Quantity, Unit};
 use slowpath_verify::bisection::{Bisection, CandidateEffect, Cause, Direction, GapAnswer, Group, LogRatio, State};
@@ -92,8 +93,12 @@ fn caused(plan: &Plan, cause: &Cause) -> BisectedCause {
         necessary: cause.necessary.as_ref().map(change_in_percent),
         counters: cause.counters.iter().map(BisectedCounterShift::of).collect(),
         mechanism: mechanisms.join("; "),
-        remedies: members.iter().flat_map(|one| remedies(one.factor, &one.name)).collect(),
+        remedies: members.iter().flat_map(|one| remedies(one)).collect(),
     }
+}
+
+fn remedies(candidate: &Candidate) -> Vec<Remedy> {
+    factors::named(candidate.factor).map(|factor| factor.remedies(&candidate.name)).unwrap_or_default()
 }
 
 fn candidate(plan: &Plan, found: &Bisection, index: usize, one: &Candidate) -> BisectedCandidate {

@@ -179,6 +179,7 @@ fn a_diagnosis_has_its_answer_arms_verdicts_and_findings_with_intervals() {
     );
     assert!(verdicts[3][1].ends_with(": fewer than 6 pairs"), "{verdicts:?}");
     let findings = table(&found, "Findings");
+    assert_eq!(findings[0][1..3], ["Cost", "From … to"], "of one recording it is no confidence interval");
     assert_eq!(findings[1][..4], ["cold_file_reads", "1.83 s", "1.65 s … 2.01 s", "high"]);
     assert_eq!(findings[1][4..], ["Waiting for reads of 218 files", "preload_plan"]);
     assert_eq!(table(&found, "Lost events")[1], ["reads", "12"]);

@@ -3,7 +3,7 @@
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::geteuid;
 use slowpath_capture::monotonic_now;
-use slowpath_process::status_field;
+use slowpath_process::{status_field, status_of};
 use slowpath_recording::Tables;
 use slowpath_symbols::symbolize::{Debuginfod, Depth, Located, Options, PerfMap, Sources, symbolize};
 use slowpath_tables::{FileKey, Frame, Nanos, Symbol};
@@ -75,9 +75,7 @@ impl Names {
 
 /// The pid by which a process knows itself (`NSpid` of proc_pid_status(5)); the one we know it by when it is gone.
 fn own_pid(pid: u32) -> u32 {
-    // The name in it may be any bytes.
-    let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
-    let status = String::from_utf8_lossy(&status);
+    let status = status_of(pid).unwrap_or_default();
     status_field(&status, "NSpid").and_then(|pids| pids.split_whitespace().last()?.parse().ok()).unwrap_or(pid)
 }
 

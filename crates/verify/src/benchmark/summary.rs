@@ -146,7 +146,7 @@ fn comparison(arms: &[LaunchArm], arm: &LaunchArm, metric: Metric, effect: &Effe
         arm: arm.name.clone(),
         against: arms[0].name.clone(),
         metric,
-        outcome: outcome::judge(effect, margin).into(),
+        outcome: outcome::judge(effect, margin),
         difference: effect.difference.map(|estimate| quantity(estimate, unit)),
         ratio: effect.ratio.map(|estimate| quantity(estimate, Unit::Ratio)),
         quantiles: Vec::new(),

@@ -15,9 +15,6 @@ use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_tables::{Losses, Milestone, Quantity, Unavailable, Unit};
 use std::collections::BTreeMap;
 
-/// The error that all comparisons share (Bonferroni): all intervals hold together with 95 %.
-const FAMILY_ERROR: f64 = 0.05;
-
 /// The scenario.
 pub fn summarize(
     settings: &ScenarioSettings,
@@ -143,7 +140,8 @@ fn comparisons(
     measures: &[Measure],
 ) -> Result<Vec<ScenarioComparison>, Failure> {
     let number = arms.len().saturating_sub(1) * measures.len();
-    let level = Level::new(1.0 - FAMILY_ERROR / number.max(1) as f64).unwrap_or(Level::P95);
+    // All intervals hold together with 95 %.
+    let level = Level::P95.shared_by(number);
     let machine = failed(Kind::Machine);
     let mut found = Vec::new();
     let mut raw = Vec::new();
@@ -165,7 +163,7 @@ fn comparisons(
                 arm: arm.name.clone(),
                 against: arms[0].name.clone(),
                 measure: measure.described.name.clone(),
-                outcome: outcome::judge(&effect, margin).into(),
+                outcome: outcome::judge(&effect, margin),
                 difference: effect.difference.map(|estimate| quantity(estimate, unit)),
                 ratio: effect.ratio.map(|estimate| quantity(estimate, Unit::Ratio)),
                 margin: effect.baseline.is_some().then(|| Quantity::exact(margin, unit)),

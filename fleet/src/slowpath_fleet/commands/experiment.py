@@ -87,7 +87,8 @@ def shown(result: ExperimentResult) -> str:
     for arm in dict.fromkeys(one.arm for one in result.metrics):
         head = ["metric", "", result.control, arm, "change", "relative", "p", "p adjusted", ""]
         parts.append(table(head, [row(one) for one in result.metrics if one.arm == arm], left=2))
-    parts.append("\n".join(result.notes))
+    tail = [*result.notes, *(f"no {one.what}: {one.reason}; {one.remedy}" for one in result.unavailable)]
+    parts.append("\n".join(tail))
     return "\n\n".join(parts)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..engine import Engine
 from ..errors import wrong_usage
-from ..printed import ExperimentResult, MetricEffect, SampleRatio, finite, quantity, unit_of
+from ..printed import ExperimentResult, MetricEffect, SampleRatio, Unavailable, finite, quantity, unit_of
 from ..schema import MISSING
 from ..store import Store
 from .effect import Effect
@@ -81,7 +81,11 @@ def analyse(store: Store, engine: Engine, options: ExperimentOptions) -> Experim
         robots=people.robots,
         mixed_users=people.mixed,
         notes=notes(people, ratio, options),
-        unavailable=[],
+        unavailable=[
+            Unavailable(f"estimate of {metric} {name} for {arm}", effect.reason, effect.remedy)
+            for metric, name, arm, effect in rows
+            if effect.reason is not None and effect.remedy is not None
+        ],
     )
 
 

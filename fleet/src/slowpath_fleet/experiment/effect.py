@@ -27,8 +27,10 @@ class Effect:
     difference_error: float
     relative_error: float
     reason: str | None = None
+    # What helps, where anything does.
+    remedy: str | None = None
 
 
-def impossible(reason: str, unit: Unit, good: int) -> Effect:
+def impossible(reason: str, unit: Unit, good: int, remedy: str | None = None) -> Effect:
     """No effect can be given, with the reason."""
-    return Effect(NONE, NONE, NONE, NONE, NAN, unit, good, NAN, NAN, reason)
+    return Effect(NONE, NONE, NONE, NONE, NAN, unit, good, NAN, NAN, reason, remedy)

@@ -31,9 +31,8 @@ def arm_quantile(
     influence = (upto - near * sizes) / sizes.sum() * np.sqrt(share * (1 - share) / (near * (1 - near)))
     freedom = len(found) - 1
     reach = t_quantile(0.975, freedom) * clustered.standard_error(influence, len(found))
-    value = histogram.quantile(share)
-    low, high = histogram.quantile(share - reach), histogram.quantile(share + reach)
-    return QuantileEstimate(Estimate(value, min(low, value), max(high, value)), influence, freedom)
+    missing = clustered.without_end(share, reach)
+    return QuantileEstimate(clustered.at_share(histogram, share, reach), influence, freedom, missing=missing)
 
 
 def quantile_effect(
@@ -41,7 +40,11 @@ def quantile_effect(
 ) -> Effect:
     """Effect of one arm; users of the arms differ, so their errors are independent."""
     if control is None or treatment is None:
-        return impossible("an arm has too few units or launches for this quantile", unit, good)
+        why = "an arm has too few units or launches for this quantile"
+        return impossible(why, unit, good, clustered.REMEDY)
+    # The error is read off the intervals: from one that is cut off at the largest value it would be too small.
+    if control.missing is not None or treatment.missing is not None:
+        return impossible("too few units beyond this quantile", unit, good, clustered.REMEDY)
     a, b = control.estimate, treatment.estimate
     difference = clustered.mover(a, b, 0.0)
     if min(a.low, b.low) <= 0:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..bins import upper_edge
-from ..clustered import Estimate
+from ..clustered import REMEDY, Estimate, QuantileEstimate
 from ..clustered import difference as quantile_difference
 from ..compare import estimate
 from ..distributions import by_value, distribution
@@ -108,8 +108,17 @@ def find_slices(store: Store, engine: Engine, options: SliceOptions) -> SlicesRe
         tested=result.tested,
         folded=result.significant - len(picked),
         notes=notes(options, baseline, of_total, excess_of(total), robots),
-        unavailable=left_out,
+        unavailable=left_out + without_interval({baseline: base, "the others": rest}, options.quantile[0]),
     )
+
+
+def without_interval(sides: dict[str, QuantileEstimate], quantile: str) -> list[Unavailable]:
+    """Why the gap has no interval: a side has none."""
+    return [
+        Unavailable("interval of the gap", f"p{quantile} of {side}: {one.missing}", REMEDY)
+        for side, one in sides.items()
+        if one.missing is not None
+    ]
 
 
 def nothing_found(tested: int) -> str:

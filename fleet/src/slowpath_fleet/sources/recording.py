@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,35 @@ from .json_text import whole
 from .raw_table import FAULT, RawTable, SourceKind, from_records
 
 MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A metric that one table tells."""
+
+    metric: str
+    unit: str
+    table: str
+    # The probe that the table is of: declarations in crates/capture name the tables of their records.
+    probe: str
+    # Its value, over all rows of the table; `{in_launch}` stands for a condition on them.
+    value: str
+
+
+CAUSES = (
+    # What `slowpath check` counts under this name (crates/budget/src/responsible.rs); rows with a `call` are no opens.
+    Cause(
+        "denied_opens",
+        "count",
+        "opens",
+        "open",
+        f"count(*) FILTER (result IN ({-errno.EACCES}, {-errno.EPERM}) AND call IS NULL AND {{in_launch}})",
+    ),
+    Cause("major_faults", "count", "faults", "fault", "count(*) FILTER (kind = 'major')"),
+    Cause("cold_bytes", "bytes", "block_io", "block", "coalesce(sum(bytes) FILTER (read AND in_tree), 0)"),
+)
+# A column that recordings of earlier versions lack.
+OPTIONAL = "SELECT NULL::VARCHAR AS call WHERE false"
 
 
 def recognises(path: Path) -> bool:
@@ -59,29 +89,55 @@ def launch_row(manifest: dict[str, Any]) -> dict[str, Any]:
     return row | {"value": (launch["ready"] - launch["released"]) / 1e6}
 
 
+def in_launch(manifest: dict[str, Any]) -> str:
+    """SQL: whether a row is from the release of exec to ready, or to the end where the launch never was ready."""
+    launch = manifest["launch"] or {}
+    ready = launch.get("ready")
+    ends = {">=": launch.get("released"), "<=": manifest.get("ended") if ready is None else ready}
+    return " AND ".join(["true", *(f"ts {side} {int(end)}" for side, end in ends.items() if end is not None)])
+
+
+def saw_none(manifest: dict[str, Any], cause: Cause) -> bool:
+    """Whether a table without a segment says that there was nothing: a recorder writes no segment without rows.
+
+    Its probe was attached, the recording ended in order, and no row was lost. `not_run` is no such loss: it counts
+    events of the whole machine, which are seldom the launch's.
+    """
+    attached = any(
+        probe["name"] == cause.probe and probe["state"] == "attached" for probe in manifest.get("probes") or []
+    )
+    lost = any(
+        count > 0 and kind.rsplit(".", 1)[-1] == cause.table and not kind.startswith("not_run.")
+        for kind, count in (manifest.get("losses") or {}).items()
+    )
+    return attached and not lost and manifest.get("ended") is not None
+
+
 def causes(con: duckdb.DuckDBPyConnection, path: Path, manifest: dict[str, Any]) -> list[tuple[str, str, float]]:
-    """(metric, unit, value) for what the tables can tell: denied opens, major faults, bytes read from storage."""
-    queries = {
-        "opens": ("denied_opens", "count", f"count(*) FILTER (result IN ({-errno.EACCES}, {-errno.EPERM}))"),
-        "faults": ("major_faults", "count", "count(*) FILTER (kind = 'major')"),
-        "block_io": ("cold_bytes", "bytes", "coalesce(sum(bytes) FILTER (read AND in_tree), 0)"),
-    }
+    """(metric, unit, value) for what the tables can tell: denied opens, major faults, bytes read from storage.
+
+    A cause that was looked for and did not occur is 0, and one that is not known is left out: without its zeros its
+    quantiles would be those of the launches that have it.
+    """
     found = []
-    for table, (metric, unit, expression) in queries.items():
-        files = [str(path / part["file"]) for part in manifest["segments"] if part["table"] == table]
-        inside = [
-            name for name in files if Path(name).resolve().is_relative_to(path.resolve()) and Path(name).is_file()
-        ]
-        if not inside:
+    for cause in CAUSES:
+        files = [path / part["file"] for part in manifest["segments"] if part["table"] == cause.table]
+        if not files:
+            found += [(cause.metric, cause.unit, 0.0)] if saw_none(manifest, cause) else []
             continue
-        names = ", ".join(literal(name) for name in inside)
+        if not all(file.resolve().is_relative_to(path.resolve()) and file.is_file() for file in files):
+            # Its rows are not known, or only some of them.
+            continue
+        names = ", ".join(literal(str(file)) for file in files)
+        rows = f"({OPTIONAL} UNION ALL BY NAME SELECT * FROM read_parquet([{names}]))"
         try:
-            value = con.execute(f"SELECT {expression} FROM read_parquet([{names}])").fetchall()[0][0]
+            sql = f"SELECT {cause.value.format(in_launch=in_launch(manifest))} FROM {rows}"
+            value = con.execute(sql).fetchall()[0][0]
         except duckdb.Error:
-            # Another version of the format, or a segment that is gone: then this cause is not known.
+            # Another version of the format: then this cause is not known.
             continue
         if value is not None:
-            found.append((metric, unit, float(value)))
+            found.append((cause.metric, cause.unit, float(value)))
     return found
 
 

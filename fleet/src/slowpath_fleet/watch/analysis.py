@@ -30,6 +30,7 @@ from .change_point import (
     share,
     variance,
 )
+from .levels import levels
 from .series import Cells, Day, days_of, read
 from .versions import version_of
 
@@ -91,16 +92,21 @@ def watch(store: Store, engine: Engine, options: WatchOptions) -> WatchResult:
     found, folded = listed(engine, judged, options, metric, unit, first)
     changed = [one.where for one in found]
     order = sorted(slices, key=lambda pair: (bool(pair[0]), pair[0] not in changed, -pair[1].launches))
+    printed = [series(where, cells, metric, options, unit, first, days) for where, cells in order[:MOST_SERIES]]
+    of_users = [one for one, (_, cells) in zip(printed, order[:MOST_SERIES], strict=True) if not cells.without_user]
     return WatchResult(
         metric=metric,
         since=str(first),
         until=str(last),
-        series=[series(where, cells, metric, options, unit, first, days) for where, cells in order[:MOST_SERIES]],
+        series=printed,
         changes=found,
         tested=len(judged),
         folded=folded,
         notes=notes(options, len(slices), days, bool(first > first_of_all)),
-        unavailable=unavailable(slices, days, len(judged)),
+        unavailable=[
+            *unavailable(slices, days, len(judged)),
+            *without_interval(found, of_users),
+        ],
     )
 
 
@@ -180,7 +186,8 @@ def is_clear(relative: Quantity, shift: float, min_effect: float) -> bool:
     """Whether the quantile itself moved, by enough; the test is of the share of slow launches.
 
     The quantiles are of all days of a side. Where one side has more slow days of the week, they can move against the
-    share, which is compared day of the week by day of the week.
+    share, which is compared day of the week by day of the week. Where too few users launch beyond a quantile to give an
+    interval, the test decides alone.
     """
     if relative.value is None or abs(relative.value) < min_effect or relative.value * shift < 0:
         return False
@@ -219,10 +226,7 @@ def described(
 ) -> Change:
     """A change as it is printed."""
     a, at, b = days
-    before, after = (
-        clustered.quantile(one.cells.histogram(*part), one.cells.grouped(*part), one.quantile[1])
-        for part in ((a, at), (at, b))
-    )
+    before, after = levels(one.cells, one.daily, one.quantile[1], split, days)
     day = [first + np.timedelta64(number, "D") for number in days]
     version = version_of(engine, metric, one.where, one.threshold, (day[0], day[1], day[2]), split.shift)
     worse = (split.shift > 0) == options.better_is_lower
@@ -274,9 +278,11 @@ def notes(options: WatchOptions, slices: int, days: int, earlier: bool) -> list[
         found = [
             f"Changes are those that stay at a false-discovery rate of {options.fdr:g} in one look at all series. A "
             "day is compared with the same day of other weeks; users who launch on many days, and single days that "
-            "differ for everybody, are accounted for.",
+            "differ for everybody, are accounted for, in the intervals of changes too.",
             f"In a window of {days} days a change needs {fewest} days on each side{short}. A holiday of several days "
             "can be listed as a change.",
+            "The first day of a change is searched for in the same launches as its intervals come from: a change that "
+            "is hardly clear tends to look larger than it is.",
             *found,
         ]
     if slices > MOST_SERIES:
@@ -300,3 +306,19 @@ def unavailable(slices: list[tuple[dict[str, str], Cells]], days: int, tested: i
         )
         return [Unavailable("changes", why, "collect launches of more users")]
     return []
+
+
+def without_interval(changes: list[Change], of_users: list[Series]) -> list[Unavailable]:
+    """Intervals that launches of too few users do not give; `of_users`: series of launches that have users."""
+    points = [one for each in of_users for point in each.days for one in point.quantiles.values()]
+    found = []
+    for what, lacking in (
+        ("change", sum(1 for one in changes if one.difference.low is None)),
+        ("daily quantile", sum(1 for one in points if one.low is None)),
+    ):
+        if lacking:
+            why = "too few users launch beyond the quantile in these days"
+            found.append(
+                Unavailable(f"intervals of {lacking:,} {what}{'s' if lacking > 1 else ''}", why, clustered.REMEDY)
+            )
+    return found

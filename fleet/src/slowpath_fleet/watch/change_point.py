@@ -9,6 +9,8 @@ With w the weight of a day in the difference, and u_g what group g contributes,
 
     SE^2 = G / (G - 1) * sum_g u_g^2  +  sigma^2 * sum_d w_d^2
 
+The levels before and after, which are quantiles, have the same two parts in their errors (`day_scatter`, `levels`).
+
 Every interval of days is tried: one that ends with the series is a change that stayed, another one came and went. The p
 of the best one is corrected for their number (Bonferroni), so a change is claimed no more often than the level says.
 Then both sides are searched for further changes (binary segmentation, Scott and Knott 1974).
@@ -21,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..clustered import Days, joint_freedom
 from ..histogram import Floats, Integers
 from ..reference_distributions import t_two_sided
 
@@ -65,6 +68,9 @@ class Split:
     z: float
     # Corrected for the number of intervals that were tried.
     p: float
+    # sigma^2, and its degrees of freedom.
+    of_day: float
+    day_freedom: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +151,22 @@ def enough(one: Daily, tried: Intervals) -> NDArray[np.bool_]:
     return known
 
 
-def regression(one: Daily, weekday: Integers, tried: Intervals) -> tuple[Floats, Floats, Floats]:
-    """Of every interval: how much higher its share is, the standard error (0: unknown), and degrees of freedom.
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Of every interval: the step in it, and what its error is made of."""
+
+    # How much higher its share is, the standard error (0: unknown), and degrees of freedom.
+    shift: Floats
+    error: Floats
+    freedom: Floats
+    # sigma^2: the variance of a day's share beyond its users, where there is that step.
+    of_day: Floats
+    # Degrees of freedom of sigma^2.
+    day_freedom: float
+
+
+def regression(one: Daily, weekday: Integers, tried: Intervals) -> Fitted:
+    """Steps and their errors.
 
     Least squares, weighted by launches, on the day of the week and on being in the interval. `rest` takes what belongs
     to the day of the week out of both (Frisch and Waugh, Econometrica 1933), so all sums are over days of intervals.
@@ -168,15 +188,11 @@ def regression(one: Daily, weekday: Integers, tried: Intervals) -> tuple[Floats,
     users, scale = tried.squares(rest @ of_users @ rest) / size, tried.squares(rest @ rest) / size
     residual = shares @ rest @ shares - size * shift**2
     of_day = (residual - (np.sum(rest * of_users) - users)) / np.maximum(np.trace(rest) - scale, 1e-9)
-    by_users, by_days = users / size, np.maximum(0.0, of_day) * scale / size
-    whole = by_users + by_days
-    # Satterthwaite (Biometrics Bulletin 1946), with as much scatter of the days as there may be within two standard
-    # errors: by chance few days scatter less, and would then pass for as many degrees of freedom as users have.
-    freedom = max(1.0, float(np.trace(rest) ** 2 / np.sum(rest**2)) - 1)
-    by_days = np.minimum(whole, by_days + 2 * np.sqrt(2 / freedom) * whole)
-    parts = by_users**2 / (groups - 1) + by_days**2 / freedom
-    satterthwaite = np.divide(whole**2, parts, out=np.ones_like(whole), where=parts > 0)
-    return shift, np.sqrt(np.where(known, whole, 0.0)), satterthwaite
+    of_day = np.maximum(0.0, of_day)
+    by_users, by_days = users / size, of_day * scale / size
+    day_freedom = max(1.0, float(np.trace(rest) ** 2 / np.sum(rest**2)) - 1)
+    freedom = joint_freedom(by_users, by_days, groups - 1, day_freedom)
+    return Fitted(shift, np.sqrt(np.where(known, by_users + by_days, 0.0)), freedom, of_day, day_freedom)
 
 
 def best_split(one: Daily, first: int = 0) -> Split | None:
@@ -187,19 +203,46 @@ def best_split(one: Daily, first: int = 0) -> Split | None:
         return None
     known = Daily(one.launches[days], one.above[days])
     tried = candidates(known)
-    shift, error, freedom = regression(known, days % WEEK, tried)
-    z = np.divide(shift, error, out=np.zeros_like(shift), where=error > 0)
+    fitted = regression(known, days % WEEK, tried)
+    z = np.divide(fitted.shift, fitted.error, out=np.zeros_like(fitted.shift), where=fitted.error > 0)
     stayed = tried.end == len(days)
     # Half of the level is for changes that stayed: those that went again are many more, and would take all of it.
     tries = 2 * np.where(stayed, stayed.sum(), (~stayed).sum())
-    p = np.minimum(1.0, t_two_sided(z, freedom) * tries)
+    p = np.minimum(1.0, t_two_sided(z, fitted.freedom) * tries)
     if not len(p):
         return None
     best = int(np.lexsort((-np.abs(z), p))[0])
     at = int(days[tried.first[best]])
     until = len(one.launches) if stayed[best] else int(days[tried.end[best] - 1]) + 1
     end = first + len(one.launches)
-    return Split(first + at, first + until, first, end, float(shift[best]), float(z[best]), float(p[best]))
+    return Split(
+        at=first + at,
+        until=first + until,
+        first=first,
+        end=end,
+        shift=float(fitted.shift[best]),
+        z=float(z[best]),
+        p=float(p[best]),
+        of_day=float(fitted.of_day[best]),
+        day_freedom=fitted.day_freedom,
+    )
+
+
+def day_scatter(one: Daily, split: Split, days: tuple[int, int], above: float) -> Days:
+    """What days that differ for everybody add to the error of the share above a quantile of some of the days.
+
+    `one` is the whole series, `above` the share above the quantile. sigma^2 belongs to the share above the threshold,
+    and to both sides of the step. A day that takes everybody's launches by a factor moves a share of s by about
+    s (1 - s) times the same (exactly so where launches are log-logistic), and so sigma^2 is taken to another share.
+    """
+    searched, at, until = one.part(split.first, split.end), split.at - split.first, split.until - split.first
+    sides = [searched.part(at, until), searched.without(at, until)]
+    days_of = [int(np.count_nonzero(side.launches.sum(1))) for side in sides]
+    moved = float(np.average([(share(side) * (1 - share(side))) ** 2 for side in sides], weights=days_of))
+    launches = one.part(*days).launches.sum(1)
+    together = float(np.sum(launches**2) / max(float(launches.sum()), 1.0) ** 2)
+    scale = (above * (1 - above)) ** 2 / moved if moved > 0 else 0.0
+    return Days(split.of_day * scale * together, split.day_freedom)
 
 
 def further(one: Daily, found: Split, level: float) -> list[Split]:

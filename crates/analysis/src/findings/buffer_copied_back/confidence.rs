@@ -35,7 +35,7 @@ pub(super) fn judge(found: &Found<'_>) -> Doubts {
             "possible: the block is part of an allocator's heap, where several objects can have been at one place";
         doubts.lower(Confidence::Low, reason.to_owned());
     }
-    let lost: u64 = TABLES.iter().map(|table| tables.manifest.losses.of(table)).fold(0, u64::saturating_add);
+    let lost = tables.manifest.losses.of_kinds(&TABLES);
     doubts.of_losses(lost, tables.cpu_samples.len() + tables.memory_calls.len(), "CPU samples and memory calls");
     if found.trip.other_end == OtherEnd::Unknown {
         let reason =

@@ -77,7 +77,7 @@ pub(crate) fn judge(observation: &Observation<'_>, cost: &Quantity) -> Doubts {
                 "reads were not recorded (record --files, or without --no-files)".to_owned(),
             );
         }
-        let lost: u64 = TABLES.iter().map(|table| manifest.losses.of(table)).fold(0, u64::saturating_add);
+        let lost = manifest.losses.of_kinds(&TABLES);
         let tables = &facts.tables;
         let kept = tables.faults.len() + tables.page_cache.len() + tables.mappings.len() + tables.reads.len();
         doubts.of_losses(lost, kept, "events");

@@ -7,7 +7,6 @@ use crate::arguments::artifacts::{ArtifactsArguments, ArtifactsAuditArguments, A
 use crate::commands::show;
 use crate::failure::Failure;
 use crate::progress::Progress;
-use slowpath_budget::responsible::opens_missing;
 use slowpath_diagnose::artifact_audit::{AuditSubject, AuditWanted, audit};
 use slowpath_report::terminal::artifacts_audit;
 use std::process::ExitCode;
@@ -28,8 +27,7 @@ fn run_audit(arguments: &ArtifactsAuditArguments) -> Result<ExitCode, Failure> {
         (None, None, Some(pid)) => AuditSubject::Process(pid),
         (None, None, None) => AuditSubject::Paths(arguments.paths.clone()),
     };
-    let wanted =
-        AuditWanted { subject, user: arguments.user.clone(), most_entries: arguments.max_entries, opens_missing };
+    let wanted = AuditWanted { subject, user: arguments.user.clone(), most_entries: arguments.max_entries };
     let progress = Progress::new(arguments.quiet || arguments.json);
     let audited = audit(&wanted, &progress, &|text| eprintln!("slowpath: {text}"))?;
     show(arguments.json, &audited, |audited, _| artifacts_audit(audited));

@@ -1,13 +1,14 @@
 //! How limits get into a launch: in a group below the caller's own, so that the limits of that one count as they do for the caller.
 
 use super::hierarchy::Groups;
+use super::mounted::Group;
 use crate::place::Place;
 use crate::reading::Value;
 use crate::subject::Subject;
 use crate::toggles::{Contrast, GroupFile, How, Part, SYS_NICE, Setting};
 use slowpath_launch::Metric;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The caller's own groups: where others can be made, or why not, by controller.
 #[derive(Clone, Debug, Default)]
@@ -27,17 +28,15 @@ impl OwnGroups {
         let Ok(groups) = Groups::of(&Subject::process(&place, &format!("proc/{own}"), Some(own))) else {
             return Self::default();
         };
-        let absolute = |directory: &String| Path::new("/").join(directory);
         let mut found = BTreeMap::new();
         for (controller, chain) in &groups.version_1 {
-            if let Some(directory) = chain.first().map(absolute) {
+            if let Some(directory) = chain.first().map(Group::path) {
                 found.insert(controller.clone(), makeable(OwnGroup { directory, unified: false }));
             }
         }
-        if let Some(directory) = groups.version_2.as_ref().and_then(|chain| chain.first()).map(absolute) {
-            let text = std::fs::read_to_string(directory.join("cgroup.controllers")).unwrap_or_default();
-            for controller in text.split_whitespace() {
-                let group = OwnGroup { directory: directory.clone(), unified: true };
+        if let Some(own) = groups.version_2.as_ref().and_then(|chain| chain.first()) {
+            for controller in own.read("cgroup.controllers").unwrap_or_default().split_whitespace() {
+                let group = OwnGroup { directory: own.path(), unified: true };
                 found.entry(controller.to_owned()).or_insert_with(|| makeable(group));
             }
         }

@@ -1,45 +1,42 @@
-//! Where the files of a process's cgroups are: its own group first, then those above up to the root.
+//! Which cgroups count for a process: its own group first, then those above up to the root.
+//!
+//! Of a process that runs here the names of its groups are taken, which the kernel writes as this process's cgroup namespace has them
+//! (cgroup_namespaces(7)); where the hierarchies are, [`super::mounted`] knows.
 
+use super::mounted::{Group, Mounts};
 use crate::place::Missing;
 use crate::subject::Subject;
-use procfs_core::FromRead;
-use procfs_core::process::MountInfos;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-/// Directories (without the first slash) of a group and of those above it.
-pub(super) type Chain = Vec<String>;
+/// A group and those above it.
+pub(super) type Chain<'a> = Vec<Group<'a>>;
 
 /// The cgroups of a process.
-pub(super) struct Groups {
+pub(super) struct Groups<'a> {
     /// By controller (`cpu`, `memory`).
-    pub(super) version_1: BTreeMap<String, Chain>,
+    pub(super) version_1: BTreeMap<String, Chain<'a>>,
     /// The one of the unified hierarchy.
-    pub(super) version_2: Option<Chain>,
+    pub(super) version_2: Option<Chain<'a>>,
 }
 
-impl Groups {
+impl<'a> Groups<'a> {
     /// From `/proc/PID/cgroup` (cgroups(7)) and the mounts that show the hierarchies.
-    pub(super) fn of(subject: &Subject<'_>) -> Result<Self, Missing> {
+    pub(super) fn of(subject: &Subject<'a>) -> Result<Self, Missing> {
         let groups = subject.file("cgroup")?;
-        let mounts = subject.file("mountinfo").ok();
-        let mounts = mounts.and_then(|text| MountInfos::from_read(text.as_bytes()).ok());
-        let mounts = mounts.map(|MountInfos(mounts)| mounts).unwrap_or_default();
+        let mut mounts = Mounts::of(subject);
         let mut found = Self { version_1: BTreeMap::new(), version_2: None };
         for line in groups.lines() {
             let mut fields = line.splitn(3, ':');
             let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
                 continue;
             };
-            let is_unified = controllers.is_empty();
-            let mount = mounts.iter().find(|mount| match mount.fs_type.as_str() {
-                "cgroup2" => is_unified,
-                "cgroup" => !is_unified && controllers.split(',').all(|one| mount.super_options.contains_key(one)),
-                _ => false,
-            });
-            let Some(mount) = mount else { continue };
-            let chain = chain(&mount.mount_point, &mount.root, path);
-            if is_unified {
+            // A hierarchy with a name only counts processes for somebody, and limits nothing.
+            if controllers.starts_with("name=") {
+                continue;
+            }
+            let Some((hierarchy, top)) = mounts.find(controllers) else { continue };
+            let chain: Chain<'_> = levels(&top, path).into_iter().map(|below| Group::new(&hierarchy, below)).collect();
+            if controllers.is_empty() {
                 found.version_2 = Some(chain);
             } else {
                 for controller in controllers.split(',') {
@@ -51,30 +48,24 @@ impl Groups {
     }
 }
 
-/// The group's directory below the mount, and those above it down to the mount point. A mount can show a part of the hierarchy only
+/// Paths of the group and of those above it, below the mount point, which is the last one. A mount can show a part of the hierarchy only
 /// (in containers): what lies outside of it is not seen.
-fn chain(mount_point: &Path, mount_root: &str, group: &str) -> Chain {
-    let shown = group.strip_prefix(mount_root.trim_end_matches('/')).unwrap_or("");
-    let base = mount_point.to_string_lossy().trim_start_matches('/').trim_end_matches('/').to_owned();
+fn levels(top: &str, group: &str) -> Vec<String> {
+    let shown = group.strip_prefix(top.trim_end_matches('/')).unwrap_or("");
     let mut below: Vec<&str> = shown.split('/').filter(|part| !part.is_empty() && *part != "..").collect();
-    let mut chain = Vec::new();
+    let mut levels = Vec::new();
     loop {
-        let directory = std::iter::once(base.as_str()).chain(below.iter().copied()).collect::<Vec<_>>().join("/");
-        chain.push(directory);
+        levels.push(below.join("/"));
         if below.pop().is_none() {
-            return chain;
+            return levels;
         }
     }
 }
 
-/// The first number of a file in each directory of the chain where there is one; `max` and words are none.
-pub(super) fn numbers<'a>(
-    place: &'a crate::place::Place,
-    chain: &'a Chain,
-    file: &'a str,
-) -> impl Iterator<Item = f64> + 'a {
-    let text = move |directory: &String| place.read(&format!("{directory}/{file}")).ok();
-    chain.iter().filter_map(text).filter_map(|text| text.split_whitespace().next()?.parse().ok())
+/// The first number of a file in each group of the chain where there is one; `max` and words are none.
+pub(super) fn numbers(chain: &[Group<'_>], file: &str) -> impl Iterator<Item = f64> {
+    let texts = chain.iter().filter_map(move |group| group.read(file));
+    texts.filter_map(|text| text.split_whitespace().next()?.parse().ok())
 }
 
 /// The least share of a CPU, and the period in us in which it is counted, of what each level allows (both in us).
@@ -86,13 +77,13 @@ pub(super) fn least_share(levels: impl Iterator<Item = (f64, f64)>) -> Option<(S
 }
 
 /// The least limit of huge pages in bytes, of each size that the controller reports in files with this ending.
-pub(super) fn huge_page_limits(place: &crate::place::Place, chain: &Chain, ending: &str) -> Vec<(String, String)> {
+pub(super) fn huge_page_limits(chain: &[Group<'_>], ending: &str) -> Vec<(String, String)> {
     // Not each level has the controller.
-    let names: BTreeSet<String> = chain.iter().flat_map(|group| place.list(group).unwrap_or_default()).collect();
+    let names: BTreeSet<String> = chain.iter().flat_map(Group::names).collect();
     let limit = |name: &String| {
         let size = name.strip_prefix("hugetlb.")?.strip_suffix(ending)?;
         // What counts reservations is another limit.
-        let bytes = numbers(place, chain, name).filter(|bytes| *bytes < UNLIMITED).reduce(f64::min)?;
+        let bytes = numbers(chain, name).filter(|bytes| *bytes < UNLIMITED).reduce(f64::min)?;
         (!size.contains('.')).then(|| (format!("{}{size}", super::HUGE_PAGE_LIMIT), bytes.to_string()))
     };
     names.iter().filter_map(limit).collect()
@@ -103,12 +94,11 @@ pub(super) fn huge_page_limits(place: &crate::place::Place, chain: &Chain, endin
 pub(super) const UNLIMITED: f64 = (i64::MAX / (1 << 34) * (1 << 34)) as f64;
 
 /// Weights from the root's child down to the own group: what each level gives.
-pub(super) fn weights(place: &crate::place::Place, chain: &Chain, file: &str) -> Option<String> {
-    let text = |directory: &String| place.read(&format!("{directory}/{file}")).ok();
+pub(super) fn weights(chain: &[Group<'_>], file: &str) -> Option<String> {
     let words: Vec<String> = chain
         .iter()
         .rev()
-        .filter_map(text)
+        .filter_map(|group| group.read(file))
         .filter_map(|text| Some(text.trim_start_matches("default ").split_whitespace().next()?.to_owned()))
         .collect();
     (!words.is_empty()).then(|| words.join(" > "))
@@ -117,13 +107,33 @@ pub(super) fn weights(place: &crate::place::Place, chain: &Chain, file: &str) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::place::Place;
 
     #[test]
     fn a_group_is_looked_for_below_the_mount_that_shows_its_part() {
-        let of = |root: &str, group: &str| chain(Path::new("/sys/fs/cgroup/cpu"), root, group);
-        assert_eq!(of("/", "/a/b"), ["sys/fs/cgroup/cpu/a/b", "sys/fs/cgroup/cpu/a", "sys/fs/cgroup/cpu"]);
-        assert_eq!(of("/docker/1", "/docker/1/x"), ["sys/fs/cgroup/cpu/x", "sys/fs/cgroup/cpu"]);
-        assert_eq!(of("/other", "/a"), ["sys/fs/cgroup/cpu"]);
-        assert_eq!(of("/", "/../.."), ["sys/fs/cgroup/cpu"]);
+        assert_eq!(levels("/", "/a/b"), ["a/b", "a", ""]);
+        assert_eq!(levels("/docker/1", "/docker/1/x"), ["x", ""]);
+        assert_eq!(levels("/other", "/a"), [""]);
+        assert_eq!(levels("/", "/../.."), [""]);
+    }
+
+    #[test]
+    fn what_is_read_beneath_a_hierarchy_is_what_its_paths_show() {
+        let (place, own) = (Place::here(), std::process::id());
+        let groups = Groups::of(&Subject::process(&place, &format!("proc/{own}"), Some(own))).unwrap();
+        let all: Vec<&Group<'_>> = groups.version_1.values().chain(&groups.version_2).flatten().collect();
+        if all.is_empty() {
+            println!("skipped: no hierarchy of cgroups is mounted here");
+        }
+        for group in all {
+            let path = group.path();
+            // Of version 2 and of version 1, and in none.
+            for file in ["cgroup.controllers", "cgroup.clone_children", "no.such.file"] {
+                let text = std::fs::read_to_string(path.join(file)).ok();
+                assert_eq!(group.read(file), text, "{} {file}", path.display());
+            }
+            assert!(group.names().iter().any(|name| name == "cgroup.procs"), "{}", path.display());
+            assert_eq!((group.read(".."), group.read("../../../etc/hostname")), (None, None));
+        }
     }
 }

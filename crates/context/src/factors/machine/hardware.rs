@@ -1,7 +1,7 @@
 //! The CPUs: model, microcode, siblings, frequency governor, clock.
 
 use super::parts_of_files;
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
@@ -15,9 +15,10 @@ pub const CPU_MODEL: Factor = Factor {
     title: "CPU model, microcode, SMT",
     by_hand: "`lscpu`; `grep . /sys/devices/system/cpu/{online,isolated,smt/control}`",
     scope: Scope::Machine,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::None,
     toggle: OF_MACHINE,
 };
 
@@ -28,9 +29,10 @@ pub const CPUFREQ: Factor = Factor {
     title: "CPU frequency",
     by_hand: "`grep . /sys/devices/system/cpu/cpufreq/policy*/scaling_{driver,governor,min_freq,max_freq}`",
     scope: Scope::Machine,
-    moves: false,
+    lasts: Lasts::Always,
     read: read_cpufreq,
     known: known_cpufreq,
+    remedies: Remedies::Of(&[("set the governor of the fast machine", "energy")]),
     toggle: OF_MACHINE,
 };
 
@@ -41,9 +43,10 @@ pub const CLOCK: Factor = Factor {
     title: "clock source",
     by_hand: "`cat /sys/devices/system/clocksource/clocksource0/current_clocksource`",
     scope: Scope::Machine,
-    moves: false,
+    lasts: Lasts::Always,
     read: read_clock,
     known: known_clock,
+    remedies: Remedies::None,
     toggle: OF_MACHINE,
 };
 

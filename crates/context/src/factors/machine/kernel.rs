@@ -3,7 +3,7 @@
 //! The release is reported and never taken as evidence of what the kernel does: changes are carried back to older ones.
 
 use super::chosen;
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::place::Place;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
@@ -17,9 +17,10 @@ pub const KERNEL: Factor = Factor {
     title: "kernel",
     by_hand: "`uname -rv`",
     scope: Scope::Machine,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::None,
     toggle: OF_MACHINE,
 };
 

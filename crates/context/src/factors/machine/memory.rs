@@ -1,7 +1,7 @@
 //! How the machine gives memory: huge pages, randomised addresses, overcommit, swap.
 
 use super::{chosen, parts_of_files};
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::OF_MACHINE;
@@ -13,9 +13,10 @@ pub const MACHINE_HUGE_PAGES: Factor = Factor {
     title: "huge pages of the machine",
     by_hand: "`grep . /sys/kernel/mm/transparent_hugepage/{enabled,defrag}`; `sysctl vm.nr_hugepages`",
     scope: Scope::Machine,
-    moves: false,
+    lasts: Lasts::Always,
     read: read_huge_pages,
     known: known_huge_pages,
+    remedies: Remedies::Of(crate::factors::huge_pages::HUGE_PAGE_REMEDIES),
     toggle: OF_MACHINE,
 };
 
@@ -26,9 +27,10 @@ pub const MEMORY: Factor = Factor {
     title: "memory management",
     by_hand: "`sysctl kernel.randomize_va_space vm.overcommit_memory vm.swappiness`; `grep . /sys/kernel/mm/{ksm/run,lru_gen/enabled}`",
     scope: Scope::Machine,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::None,
     toggle: OF_MACHINE,
 };
 

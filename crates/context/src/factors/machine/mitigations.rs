@@ -1,9 +1,15 @@
 //! What the kernel does against flaws of the CPU (Documentation/admin-guide/hw-vuln), and the parameters that chose it.
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::OF_MACHINE;
+
+/// What can be done about mitigations, and the parameters that choose them.
+const MITIGATION_REMEDIES: &[(&str, &str)] = &[(
+    "start the kernel with the mitigations of the fast machine",
+    "security: other programs and guests can read its memory by speculative execution",
+)];
 
 /// What is done, by flaw.
 pub const MITIGATIONS: Factor = Factor {
@@ -12,9 +18,10 @@ pub const MITIGATIONS: Factor = Factor {
     title: "CPU vulnerability mitigations",
     by_hand: "`grep . /sys/devices/system/cpu/vulnerabilities/*`",
     scope: Scope::Machine,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::Of(MITIGATION_REMEDIES),
     toggle: OF_MACHINE,
 };
 
@@ -25,9 +32,10 @@ pub const PARAMETERS: Factor = Factor {
     title: "kernel parameters that change speed",
     by_hand: "`cat /proc/cmdline`",
     scope: Scope::Machine,
-    moves: false,
+    lasts: Lasts::Always,
     read: read_parameters,
     known: known_parameters,
+    remedies: Remedies::Of(MITIGATION_REMEDIES),
     toggle: OF_MACHINE,
 };
 

@@ -1,7 +1,7 @@
 //! Settings of the scheduler that concern all: budget of real-time tasks, and the machine's slack for new sessions.
 
 use super::parts_of_files;
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::OF_MACHINE;
@@ -13,9 +13,10 @@ pub const SCHEDULER: Factor = Factor {
     title: "scheduler settings of the machine",
     by_hand: "`sysctl kernel.sched_rt_runtime_us kernel.sched_rt_period_us kernel.sched_autogroup_enabled`",
     scope: Scope::Machine,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::None,
     toggle: OF_MACHINE,
 };
 

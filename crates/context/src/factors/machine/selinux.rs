@@ -1,6 +1,6 @@
 //! Whether SELinux is in force on the machine (`/sys/fs/selinux/enforce`).
 
-use crate::factor::{Factor, Former, Known, Scope, Weight};
+use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::OF_MACHINE;
@@ -12,9 +12,10 @@ pub const SELINUX: Factor = Factor {
     title: "SELinux",
     by_hand: "`getenforce`; `cat /sys/fs/selinux/enforce`",
     scope: Scope::Machine,
-    moves: false,
+    lasts: Lasts::Always,
     read,
     known,
+    remedies: Remedies::None,
     toggle: OF_MACHINE,
 };
 
