@@ -85,13 +85,14 @@ def without(*metrics: str) -> dict[str, float]:
             {"losses": {"opens": 3, "not_written.block_io": 9, "not_run.faults": 1}},
             without("denied_opens", "cold_bytes"),
         ),
+        ({"losses": {"perf.any": 12}}, {}),
         # A recorder that was killed had rows that it did not write.
         ({"ended": None}, {}),
         # There were rows, and they are gone.
         ({"segments": [{"table": "block_io", "file": "block_io/000000.parquet", "rows": 3}]}, without("cold_bytes")),
         ({"segments": [{"table": "opens", "file": "../opens.parquet", "rows": 3}]}, without("denied_opens")),
     ],
-    ids=["all", "not asked for", "unavailable", "no probes", "losses", "killed", "gone", "elsewhere"],
+    ids=["all", "not asked for", "unavailable", "no probes", "losses", "unknown losses", "killed", "gone", "elsewhere"],
 )
 def test_a_cause_is_0_only_where_it_would_have_been_seen(
     tmp_path: Path, differs: dict[str, Any], expected: dict[str, float]

@@ -100,14 +100,15 @@ def in_launch(manifest: dict[str, Any]) -> str:
 def saw_none(manifest: dict[str, Any], cause: Cause) -> bool:
     """Whether a table without a segment says that there was nothing: a recorder writes no segment without rows.
 
-    Its probe was attached, the recording ended in order, and no row was lost. `not_run` is no such loss: it counts
-    events of the whole machine, which are seldom the launch's.
+    Its probe was attached, the recording ended in order, and no row was lost; losses of `any` kind may be of these rows
+    (as in `Losses` of crates/tables). `not_run` is no such loss: it counts events of the whole machine, which are
+    seldom the launch's.
     """
     attached = any(
         probe["name"] == cause.probe and probe["state"] == "attached" for probe in manifest.get("probes") or []
     )
     lost = any(
-        count > 0 and kind.rsplit(".", 1)[-1] == cause.table and not kind.startswith("not_run.")
+        count > 0 and kind.rsplit(".", 1)[-1] in (cause.table, "any") and not kind.startswith("not_run.")
         for kind, count in (manifest.get("losses") or {}).items()
     )
     return attached and not lost and manifest.get("ended") is not None
