@@ -286,7 +286,7 @@ fn a_plan_whose_file_system_never_answers_costs_one_line_and_seconds() {
     let Some((lines, said)) = output else { return };
     // The substitution's own subshell is the only child.
     assert_eq!(lines, ["ran", "1"]);
-    assert!(said.ends_with("hangs/plan cannot be opened: its file system does not answer\n"), "{said}");
+    assert!(said.ends_with("hangs/plan cannot be opened: opening it took too long\n"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
 }
 
@@ -308,6 +308,24 @@ fn a_missing_plan_and_a_missing_command_are_errors() {
     assert!(matches!(error, BesideError::NoCommand));
     let Err(error) = run_beside(Path::new("/dev/null"), &limits, Some(Path::new("/none/report")), &["true".into()]);
     assert!(matches!(&error, BesideError::Open { path, .. } if path == Path::new("/none/report")), "{error}");
+}
+
+#[test]
+fn a_caller_that_ignores_the_ends_of_children_hears_of_a_missing_plan_and_its_command_ignores_them_too() {
+    let (_guard, directory) = directory();
+    let [plan_path, missing] = ["plan", "missing"].map(|name| directory.join(name));
+    write_plan(&plan_path, &PreloadPlan::default());
+    let run = |plan: &Path| {
+        let mut command = Command::new("env");
+        command.args(["--ignore-signal=CHLD", env!("CARGO_BIN_EXE_slowpath-preload")]).arg(plan);
+        let output = command.args(["--", "grep", "SigIgn", "/proc/self/status"]).output().unwrap();
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    };
+    assert_eq!(run(&missing), (false, String::new()));
+    let (ran, said) = run(&plan_path);
+    // SIGCHLD is 17.
+    let ignored = said.split_whitespace().last().and_then(|set| u64::from_str_radix(set, 16).ok()).unwrap();
+    assert!(ran && ignored & 1 << 16 != 0, "{said}");
 }
 
 #[test]

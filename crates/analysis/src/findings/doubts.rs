@@ -3,7 +3,7 @@
 use crate::finding::Confidence;
 use crate::off_cpu_times::waits_recorded;
 use slowpath_recording::Tables;
-use slowpath_tables::Quantity;
+use slowpath_tables::{Losses, Quantity};
 
 /// Share of lost events above which a claim is doubtful: a lost munmap makes one long lifetime of two short ones.
 pub const LOSS_LOW: f64 = 0.01;
@@ -39,11 +39,14 @@ impl Doubts {
     }
 
     /// Any loss is a reason for medium, more than [`LOSS_LOW`] one for low.
-    pub fn of_losses(&mut self, lost: u64, kept: usize, what: &str) {
+    pub fn of_losses(&mut self, losses: &Losses, kinds: &[&str], kept: usize, what: &str) {
+        let lost = losses.of_kinds(kinds);
         if lost > 0 {
             let share = lost as f64 / lost.saturating_add(kept as u64) as f64;
             let level = if share > LOSS_LOW { Confidence::Low } else { Confidence::Medium };
-            self.lower(level, format!("{lost} {what} were lost ({:.2} %)", share * 100.0));
+            // What was lost of a kind that is not known may be of another table.
+            let most = if losses.of_kinds(&[]) > 0 { "up to " } else { "" };
+            self.lower(level, format!("{most}{lost} {what} were lost ({:.2} %)", share * 100.0));
         }
     }
 
@@ -61,7 +64,7 @@ impl Doubts {
             self.lower(Confidence::Low, reason);
         }
         for (table, kept) in [("opens", tables.opens.len()), ("off_cpu", tables.off_cpu.len())] {
-            self.of_losses(tables.manifest.losses.of(table), kept, &format!("rows of {table}"));
+            self.of_losses(&tables.manifest.losses, &[table], kept, &format!("rows of {table}"));
         }
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn doubts(facts: &LaunchFacts<'_>, rests_on: &[(&str, usize)]) -> Dou
         doubts.lower(Confidence::Medium, reason);
     }
     for (table, kept) in rests_on {
-        doubts.of_losses(tables.manifest.losses.of(table), *kept, &format!("rows of {table}"));
+        doubts.of_losses(&tables.manifest.losses, &[table], *kept, &format!("rows of {table}"));
     }
     doubts.reasons.push("the cost includes what recording adds: up to a millisecond, or a tenth".to_owned());
     doubts

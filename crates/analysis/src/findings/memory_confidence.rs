@@ -86,8 +86,8 @@ pub(crate) fn judge(claim: &Claim<'_>) -> Doubts {
     let Claim { facts, processes, stack, faults, total, perhaps_huge } = *claim;
     let mut doubts = Doubts::none();
     let tables = &facts.tables;
-    let lost = tables.manifest.losses.of_kinds(&TABLES);
-    doubts.of_losses(lost, tables.faults.len() + tables.memory_calls.len(), "faults and memory calls");
+    let kept = tables.faults.len() + tables.memory_calls.len();
+    doubts.of_losses(&tables.manifest.losses, &TABLES, kept, "faults and memory calls");
     let counted = facts.completeness().processes.iter().filter(|one| processes.contains(&one.process));
     let (recorded, kernel) = counted
         .fold((0u64, 0u64), |sum, one| (sum.0.saturating_add(one.recorded()), sum.1.saturating_add(one.kernel())));

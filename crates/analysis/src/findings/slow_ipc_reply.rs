@@ -353,7 +353,7 @@ fn doubts(shown: &Found<'_>, of_launch: bool) -> Doubts {
         doubts.reasons.push("sleeps and time-outs of the server are counted by finding timed_wait, too".to_owned());
     }
     let tables = &shown.facts.tables;
-    doubts.of_losses(tables.manifest.losses.of("off_cpu"), tables.off_cpu.len(), "rows of off_cpu");
+    doubts.of_losses(&tables.manifest.losses, &["off_cpu"], tables.off_cpu.len(), "rows of off_cpu");
     let queued: Vec<Nanos> = shown.slow.iter().map(|(_, trip, _)| in_queue(trip)).filter(|time| time.0 > 0).collect();
     let in_queues: Nanos = queued.iter().copied().sum();
     if in_queues.0 > 0 {

@@ -216,7 +216,7 @@ fn doubts(shown: &Found<'_>) -> Doubts {
         );
     }
     let tables = &shown.facts.tables;
-    doubts.of_losses(tables.manifest.losses.of("off_cpu"), tables.off_cpu.len(), "rows of off_cpu");
+    doubts.of_losses(&tables.manifest.losses, &["off_cpu"], tables.off_cpu.len(), "rows of off_cpu");
     doubts.reasons.push("it is an upper bound of the gain: what follows may then wait for something else".to_owned());
     doubts
 }

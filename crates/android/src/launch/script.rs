@@ -9,7 +9,7 @@ use crate::startup::{StartupKind, TraceStartups, read};
 use crate::text::{AmStart, am_start};
 use slowpath_artifacts::access::quoted;
 use slowpath_import::Input;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufReader, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -246,7 +246,12 @@ fn cat(adb: &Adb<'_>, file: &str, to: &Path) -> Result<(), AdbError> {
     if answer.status != 0 {
         return Err(AdbError::Refused(format!("the trace cannot be copied: {}", answer.stderr.trim())));
     }
-    new_file(to).and_then(|mut trace| trace.write_all(&answer.stdout)).map_err(AdbError::Unwritable)
+    let written = new_file(to).and_then(|mut trace| {
+        trace.write_all(&answer.stdout).inspect_err(|_| {
+            let _ = fs::remove_file(to);
+        })
+    });
+    written.map_err(AdbError::Unwritable)
 }
 
 /// Takes what a trace shows of this launch: the first one of the package, and all starts of its processes.

@@ -104,7 +104,7 @@ fn not_used(why: &dyn Error) {
     let _ = io::stderr().write_all(said.as_bytes());
 }
 
-/// How long the command waits for a file system to open the plan and the report, in ms.
+/// How long the command waits until plan and report are opened, in ms: a file system, or with sudo the user database, may not answer.
 const PATIENCE: u16 = 2_000;
 /// And for the end of who was killed because it opened them for longer.
 const PARTING: u16 = 100;
@@ -114,10 +114,20 @@ const NO_PLAN: i32 = 255;
 
 fn start_prefetcher(plan: &Path, limits: &ReplayLimits, report: Option<&Path>) -> Result<(), BesideError> {
     let command = pidfd_of(getpid()).map_err(BesideError::Fork)?;
+    // Where the caller ignores SIGCHLD, the kernel reaps the child, and nobody learns what it says.
+    // SAFETY: no handler is set, so none can run.
+    let before = unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) };
     // SAFETY: the child uses only this thread's memory; it allocates, which glibc permits after fork, and takes no lock
     // that another thread could have held, because callers have one thread (see the module's documentation).
     match unsafe { fork() }.map_err(|errno| BesideError::Fork(errno.into()))? {
-        ForkResult::Parent { child } => has_started(child, plan, report),
+        ForkResult::Parent { child } => {
+            let started = has_started(child, plan, report);
+            if let Ok(before) = before {
+                // SAFETY: what it was before: the command gets it as the caller has it.
+                let _ = unsafe { signal(Signal::SIGCHLD, before) };
+            }
+            started
+        }
         ForkResult::Child => {
             let _ = setsid();
             let code = match open_as_reader(plan, report) {
@@ -144,7 +154,7 @@ fn has_started(child: Pid, plan: &Path, report: Option<&Path>) -> Result<(), Bes
     if is_late {
         let _ = kill(child, Signal::SIGKILL);
         ends_within(PARTING);
-        let late = io::Error::new(ErrorKind::TimedOut, "its file system does not answer");
+        let late = io::Error::new(ErrorKind::TimedOut, "opening it took too long");
         not_used(&BesideError::Open { path: plan.to_owned(), source: late });
     }
     // What waits for such a file system may not even be killed.

@@ -420,7 +420,8 @@ impl State {
         if samples.is_settled() {
             return;
         }
-        for event in &self.events {
+        // Other members of a group that its leader samples have no samples of their own, and a period of 0.
+        for event in self.events.iter().filter(|event| event.period != Some(0)) {
             if let Shows::Cpu(event) = event.shows() {
                 samples.announce(event);
             }

@@ -34,7 +34,7 @@ that the \
 pub(super) fn judge(found: &Found<'_>) -> Doubts {
     let mut doubts = Doubts::none();
     let tables = &found.facts.tables;
-    doubts.of_losses(tables.manifest.losses.of("memory_work"), tables.memory_work.len(), "rows of memory_work");
+    doubts.of_losses(&tables.manifest.losses, &["memory_work"], tables.memory_work.len(), "rows of memory_work");
     if !found.memory.has_events {
         doubts.lower(
             Confidence::Low,

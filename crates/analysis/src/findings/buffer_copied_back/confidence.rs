@@ -35,8 +35,8 @@ pub(super) fn judge(found: &Found<'_>) -> Doubts {
             "possible: the block is part of an allocator's heap, where several objects can have been at one place";
         doubts.lower(Confidence::Low, reason.to_owned());
     }
-    let lost = tables.manifest.losses.of_kinds(&TABLES);
-    doubts.of_losses(lost, tables.cpu_samples.len() + tables.memory_calls.len(), "CPU samples and memory calls");
+    let kept = tables.cpu_samples.len() + tables.memory_calls.len();
+    doubts.of_losses(&tables.manifest.losses, &TABLES, kept, "CPU samples and memory calls");
     if found.trip.other_end == OtherEnd::Unknown {
         let reason =
             "where the data came from and went to is not known: a block through which they are handed on may be needed";

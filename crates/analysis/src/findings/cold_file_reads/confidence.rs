@@ -77,10 +77,9 @@ pub(crate) fn judge(observation: &Observation<'_>, cost: &Quantity) -> Doubts {
                 "reads were not recorded (record --files, or without --no-files)".to_owned(),
             );
         }
-        let lost = manifest.losses.of_kinds(&TABLES);
         let tables = &facts.tables;
         let kept = tables.faults.len() + tables.page_cache.len() + tables.mappings.len() + tables.reads.len();
-        doubts.of_losses(lost, kept, "events");
+        doubts.of_losses(&manifest.losses, &TABLES, kept, "events");
         let major = tables.faults.iter().filter(|fault| fault.kind == FaultKind::Major).count() as u64;
         let unclear = facts.blocked.unmeasured + facts.blocked.unresolved;
         if unclear as f64 > major as f64 * UNRESOLVED_LOW {

@@ -52,6 +52,11 @@ fn samples_of_a_clock_are_the_cpu_samples_where_cycles_were_sampled_too() {
     assert_eq!((times, tables.manifest.cpu_sample_hz()), (vec![2], Some(1000)));
     assert_eq!(tables.manifest.counters.get("not_imported.cycles"), Some(&2));
     assert!(has_gap(&tables, "the CPU samples of further events", "cpu-clock"), "{:#?}", tables.manifest.unavailable);
+    // A clock in a group that cycles lead is read with these, and has no sample and no period of its own (record.c: leader sampling).
+    let mut member = attr(1, 0, ALL);
+    member[16..24].fill(0);
+    let led = imported(&piped(&[cycles.clone(), (CLOCK, member)], &[taken(CYCLES, 1), taken(CYCLES, 3)]));
+    assert_eq!(led.cpu_samples.len(), 2);
     let alone = imported(&piped(&[cycles], &[taken(CYCLES, 1), taken(CYCLES, 3)]));
     assert_eq!((alone.cpu_samples.len(), alone.manifest.cpu_sample_hz()), (2, None));
     assert!(!has_gap(&alone, "the CPU samples of further events", ""), "{:#?}", alone.manifest.unavailable);
