@@ -3,11 +3,19 @@
 #
 #   scripts/measure.sh bench [NAME...]      every bench/NAME/run: side by side with other tools
 #   scripts/measure.sh accept [NAME...]     every bench/accept/NAME: the long acceptance runs
+#
+# What stands behind `--` is given to the runs, such as a seed that none had before: scripts/measure.sh accept context-blind -- SEED
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kind=${1:?bench or accept}
 shift
 export SLOWPATH=${SLOWPATH:-$PWD/target/release/slowpath}
+names=()
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    names+=("$1")
+    shift
+done
+shift $(($# > 0))
 shopt -s nullglob
 case "$kind" in
     bench) runs=(bench/*/run) ;;
@@ -33,19 +41,20 @@ for run in "${runs[@]}"; do
         bench) name=$(basename "$(dirname "$run")") ;;
         accept) name=$(basename "$run") ;;
     esac
-    if [ $# -gt 0 ] && [[ " $* " != *" $name "* ]]; then
+    if [ ${#names[@]} -gt 0 ] && [[ " ${names[*]} " != *" $name "* ]]; then
         continue
     fi
     result=docs/measurements/$(date -u +%Y-%m-%dT%H%M)-$name.md
-    echo "--- $run -> $result"
+    echo "--- $run $* -> $result"
     began=$SECONDS
     status=0
     # Progress goes to standard error; standard output is the result.
-    body=$("$run" </dev/null) || status=$?
+    body=$("$run" "$@" </dev/null) || status=$?
     {
         echo "# $name"
         echo
         machine
+        [ $# -eq 0 ] || echo "- arguments: $*"
         echo "- took: $((SECONDS - began)) s, exit status $status"
         echo
         printf '%s\n' "$body"
