@@ -1,6 +1,6 @@
 //! Documents that are generated from types must be what the types say. `make schemas` writes them anew.
 
-use slowpath_house::{reference, root};
+use slowpath_house::{files_below, reference, root};
 use slowpath_report::explain::{self, NameKind};
 use std::path::Path;
 
@@ -100,4 +100,29 @@ fn no_schema_is_published_that_no_type_stands_behind() {
             );
         }
     }
+}
+
+/// A word in backticks that long is a test's name there.
+const SHORTEST_TEST: usize = 25;
+
+#[test]
+fn every_test_that_docs_security_names_is_there() {
+    let text = std::fs::read_to_string(root().join("docs/security.md")).unwrap();
+    let is_name = |word: &&str| {
+        word.len() >= SHORTEST_TEST && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    let rows = text.lines().filter(|line| line.starts_with('|'));
+    let named: Vec<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).filter(is_name).collect();
+    assert!(named.len() > 50, "{named:?}");
+    let mut sources = String::new();
+    for path in ["crates", "fleet/tests"].iter().flat_map(|folder| {
+        files_below(&root().join(folder)).into_iter().map(move |path| root().join(folder).join(path))
+    }) {
+        if path.extension().is_some_and(|extension| extension == "rs" || extension == "py") {
+            sources.push_str(&std::fs::read_to_string(path).unwrap());
+        }
+    }
+    let is_missing = |name: &&&str| !["fn", "def"].iter().any(|word| sources.contains(&format!("{word} {name}(")));
+    let missing: Vec<_> = named.iter().filter(is_missing).collect();
+    assert!(missing.is_empty(), "no such tests: {missing:?}");
 }
