@@ -69,8 +69,9 @@ pub fn examine(tables: &Tables, limits: &[Limit]) -> Seen {
         doubt: ends_early(manifest).or_else(|| lost(manifest, tables)),
         missing,
     };
-    let processes_missing = not_recorded::why(manifest, "process", "processes", "record them");
-    let insertions_missing = not_recorded::why(manifest, "page_cache", "what enters the page cache", "record it");
+    let processes_missing = not_recorded::why(manifest, "process", "processes", "`slowpath record` records them");
+    let insertions_missing =
+        not_recorded::why(manifest, "page_cache", "what enters the page cache", "`slowpath record` records it");
     Seen {
         processes: counted(&processes, &["forks", "execs"], processes_missing),
         denied_opens: counted(&denied, &["opens"], not_recorded::opens(manifest)),

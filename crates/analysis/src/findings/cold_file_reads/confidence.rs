@@ -20,7 +20,7 @@ use crate::finding::Confidence;
 use crate::findings::Observation;
 use crate::findings::doubts::{Doubts, WIDTH_MEDIUM, width};
 use crate::findings::memory_confidence::{RECORDED_LOW, RECORDED_MEDIUM};
-use slowpath_recording::ProbeState;
+use slowpath_recording::{NotRecorded, ProbeState};
 use slowpath_tables::{FaultKind, Quantity};
 
 /// Share of major faults without duration or file above which the claim is doubtful.
@@ -70,8 +70,7 @@ pub(crate) fn judge(observation: &Observation<'_>, cost: &Quantity) -> Doubts {
             doubts.lower(level, format!("probe {} was not available", probe.name));
         }
         // A recording names the probes that it was asked for.
-        let is_asked_for = |name: &str| manifest.probes.iter().any(|probe| probe.name == name);
-        if !manifest.probes.is_empty() && !is_asked_for("read") {
+        if !manifest.probes.is_empty() && manifest.not_recorded("read") == Some(NotRecorded::NotAskedFor) {
             doubts.lower(
                 Confidence::Medium,
                 "reads were not recorded (record --files, or without --no-files)".to_owned(),
