@@ -23,9 +23,16 @@ pub fn evict(path: &Path) {
     posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
 }
 
-/// Which pages of a file are in the page cache. Mapping without touching brings none.
+/// Which pages of a file were brought into the page cache since they were thrown out ([`evict`]). Those that the kernel reclaimed again
+/// count: some machines (DAMON's pageout) reclaim pages within milliseconds, with any amount of memory free.
 pub fn resident(path: &Path) -> Vec<bool> {
     let file = File::open(path).unwrap();
+    let pages = in_page_cache(&file).into_iter().enumerate();
+    pages.map(|(page, is_there)| is_there || was_reclaimed(&file, page)).collect()
+}
+
+/// Mapping without touching brings no page.
+fn in_page_cache(file: &File) -> Vec<bool> {
     let length = file.metadata().unwrap().len() as usize;
     let mut pages = vec![0u8; length.div_ceil(4096)];
     // SAFETY: maps a whole existing file read-only, asks about that range only, and unmaps it.
@@ -36,6 +43,19 @@ pub fn resident(path: &Path) -> Vec<bool> {
         libc::munmap(at, length);
     }
     pages.into_iter().map(|page| page & 1 == 1).collect()
+}
+
+/// Whether the kernel remembers that it reclaimed the page: it does for pages that it chose, not for those that `POSIX_FADV_DONTNEED`
+/// names (`workingset_eviction` in mm/workingset.c, `mapping_evict_folio` in mm/truncate.c). False before Linux 6.5.
+fn was_reclaimed(file: &File, page: usize) -> bool {
+    /// `cachestat(2)`, one number for all architectures.
+    const SYS_CACHESTAT: libc::c_long = 451;
+    let range = [page as u64 * 4096, 4096];
+    // nr_cache, nr_dirty, nr_writeback, nr_evicted, nr_recently_evicted (include/uapi/linux/mman.h).
+    let mut counts = [0u64; 5];
+    // SAFETY: reads one `struct cachestat_range` and writes one `struct cachestat`; flags must be 0.
+    let result = unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), range.as_ptr(), counts.as_mut_ptr(), 0) };
+    result == 0 && counts[3] > 0
 }
 
 /// Waits until as many pages are in the page cache; requests return before their data are there, and a busy disk takes its time.
