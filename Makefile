@@ -87,11 +87,12 @@ lint: report-ui ## format and clippy only
 	@scripts/test.sh format clippy
 
 .PHONY: schemas
-schemas: report-ui ## write docs/reference and docs/schemas anew from the types
+schemas: report-ui ## write docs/reference, docs/schemas and the page's types anew from the types
 	UPDATE_DOCS=1 cargo test --quiet --locked -p slowpath-house --test repository -- docs:: the_architecture
 	@scripts/fleet-python.sh
 	target/fleet-venv/bin/python -m slowpath_fleet.published_schemas docs/schemas
 	UPDATE_SCHEMAS=1 cargo test --quiet --locked -p slowpath-cli --test commands schemas
+	npm --prefix report-ui run --silent types
 
 # What is installed, and where the parts of it go that shells and man look for.
 PROGRAM ?= target/release/slowpath

@@ -5,7 +5,7 @@
 
 import { existsSync, readFileSync } from "node:fs";
 
-const ALLOWED = new Set(["MIT", "Apache-2.0", "ISC", "BSD-2-Clause", "BSD-3-Clause"]);
+const ALLOWED = new Set(["MIT", "Apache-2.0", "ISC", "BSD-2-Clause", "BSD-3-Clause", "PSF-2.0", "Python-2.0"]);
 
 const root = new URL("./", import.meta.url).pathname;
 const lock = JSON.parse(readFileSync(`${root}package-lock.json`, "utf8"));

@@ -161,7 +161,8 @@ def test_a_snapshot_of_histograms_becomes_weighted_rows(tmp_path: Path) -> None:
 def recording(folder: Path, ready: int | None) -> Path:
     folder.mkdir()
     (folder / "faults").mkdir()
-    pq.write_table(pa.table({"kind": ["major", "minor", "major"]}), folder / "faults" / "0.parquet")
+    faults = {"ts": [20_000_000, 20_000_000, 30_000_000], "kind": ["major", "minor", "major"]}
+    pq.write_table(pa.table(faults), folder / "faults" / "0.parquet")
     manifest = {
         "created": "2026-03-01T00:00:00Z",
         "host": {"kernel": "6.1", "machine": "x86_64", "memory_bytes": 2**31},

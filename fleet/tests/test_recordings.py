@@ -17,7 +17,13 @@ from slowpath_fleet.store import Store
 
 RELEASED, READY, ENDED = 10_000_000, 874_000_000, 2_000_000_000
 PROBES = Path(__file__).parents[2] / "crates" / "capture" / "src"
-BLOCK_IO: dict[str, Any] = {"read": [True, True, False], "in_tree": [True, False, True], "bytes": [40_000_000, 7, 9]}
+# A read, one of another program, a write, and a read behind ready.
+BLOCK_IO: dict[str, Any] = {
+    "ts": [RELEASED, 20_000_000, 20_000_000, READY + 1],
+    "read": [True, True, False, True],
+    "in_tree": [True, False, True, True],
+    "bytes": [40_000_000, 7, 9, 11],
+}
 
 
 def recording(folder: Path, tables: dict[str, dict[str, Any]], **differs: Any) -> Path:
@@ -56,7 +62,7 @@ def test_launches_that_read_nothing_count_as_launches_that_read_nothing(tmp_path
     recordings = [recording(tmp_path / f"r{n}", {"block_io": BLOCK_IO} if n < 1 else {}) for n in range(3)]
     store = Store.create(tmp_path / "store")
     ingest(store, recordings, IngestOptions(), lambda line: None)
-    (row,) = compare(store, Engine(store), "command", "cold_bytes", [("50", 0.5), ("99", 0.99)], None).result.rows
+    (row,) = compare(store, Engine(store), "command", "bytes_read", [("50", 0.5), ("99", 0.99)], None).result.rows
     assert (row.n, row.quantiles["50"].value) == (3, 0) and row.quantiles["99"].value == pytest.approx(40e6, rel=0.01)
 
 
@@ -77,19 +83,19 @@ def without(*metrics: str) -> dict[str, float]:
     ("differs", "expected"),
     [
         ({}, NOTHING),
-        ({"probes": [{"name": "open", "state": "attached"}]}, without("major_faults", "cold_bytes")),
+        ({"probes": [{"name": "open", "state": "attached"}]}, without("major_faults", "bytes_read")),
         ({"probes": [{"name": cause.probe, "state": "unavailable"} for cause in CAUSES]}, {}),
         ({"probes": []}, {}),
         # What was lost could have been such rows; `not_run` counts events of the whole machine.
         (
             {"losses": {"opens": 3, "not_written.block_io": 9, "not_run.faults": 1}},
-            without("denied_opens", "cold_bytes"),
+            without("denied_opens", "bytes_read"),
         ),
         ({"losses": {"perf.any": 12}}, {}),
         # A recorder that was killed had rows that it did not write.
         ({"ended": None}, {}),
         # There were rows, and they are gone.
-        ({"segments": [{"table": "block_io", "file": "block_io/000000.parquet", "rows": 3}]}, without("cold_bytes")),
+        ({"segments": [{"table": "block_io", "file": "block_io/000000.parquet", "rows": 3}]}, without("bytes_read")),
         ({"segments": [{"table": "opens", "file": "../opens.parquet", "rows": 3}]}, without("denied_opens")),
     ],
     ids=["all", "not asked for", "unavailable", "no probes", "losses", "unknown losses", "killed", "gone", "elsewhere"],
@@ -115,5 +121,6 @@ def test_denied_opens_are_those_of_check(tmp_path: Path) -> None:
 
 
 def test_a_cause_is_0_where_its_table_has_rows_of_others_alone(tmp_path: Path) -> None:
-    other: dict[str, Any] = {"read": [True], "in_tree": [False], "bytes": [7]}
-    assert known(recording(tmp_path / "r", {"block_io": other, "faults": {"kind": ["minor"]}})) == NOTHING
+    other: dict[str, Any] = {"ts": [RELEASED], "read": [True], "in_tree": [False], "bytes": [7]}
+    faults: dict[str, Any] = {"ts": [RELEASED, READY + 1], "kind": ["minor", "major"]}
+    assert known(recording(tmp_path / "r", {"block_io": other, "faults": faults})) == NOTHING

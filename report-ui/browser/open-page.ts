@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { fill } from "../fixtures/fill";
-import type { HtmlComparison } from "../src/comparison-types";
+import type { HtmlComparison } from "../src/generated/comparison-page";
 import type { Report } from "../src/types";
 
 export interface Opened {

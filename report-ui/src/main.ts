@@ -5,7 +5,7 @@ import { answer } from "./derive/answer";
 import { armsPicture } from "./derive/arms";
 import { groupReads } from "./derive/file-reads";
 import { ioTotals } from "./derive/io-totals";
-import type { HtmlComparison } from "./comparison-types";
+import type { HtmlComparison } from "./generated/comparison-page";
 import { titleOf } from "./derive/comparison";
 import { readPage, UnreadableReport } from "./derive/read-report";
 import { displayText } from "./display-text";

@@ -17,7 +17,7 @@ const LAUNCHES = `
 `;
 
 function verdict(arm: string, outcome: Verdict["outcome"], measured: number, predicted: number | null = null): Verdict {
-  return { arm, outcome, predicted: predicted === null ? null : quantity(predicted, null, null, "ms"), measured: quantity(measured, measured - 10, measured + 10, "ms"), minimum_detectable_effect: quantity(20, null, null, "ms"), pairs: 3, discarded: 0, reason: "" };
+  return { arm, outcome, predicted: predicted === null ? null : quantity(predicted, null, null, "ms"), measured: quantity(measured, measured - 10, measured + 10, "ms"), minimum_detectable_effect: quantity(20, null, null, "ms"), pairs: 3, discarded: 0, reason: "", judged_by: "wall", decision: null, beside: [] };
 }
 
 test("a fix that helped is named with its saving, interval, shares and prediction", () => {

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { timeTable } from "../src/derive/time-spent";
-import type { TimeSpent, Quantity } from "../src/types";
+import type { Part, Quantity, TimeSpent } from "../src/types";
 
 const ms = (value: number): Quantity => ({ value, low: null, high: null, unit: "ms" });
 
-function launch(condition: string, reads: number, uncounted = 0): TimeSpent {
-  const row = (part: string, title: string, time: number, cpu: number | null) => ({ part, title, to_ready: ms(time), cpu: cpu === null ? null : ms(cpu) });
-  return { condition, time_to_ready: ms(reads + 12), cpu: ms(9), rows: [row("storage", "storage and major faults", reads, 1), row("waits", "waits for others", 10, null), row("program", "running", 0, 8)], unexplained: ms(2), uncounted_threads: uncounted, has_memory_calls: true };
+function launch(condition: TimeSpent["condition"], reads: number, uncounted = 0): TimeSpent {
+  const row = (part: Part, title: string, time: number, cpu: number | null) => ({ part, title, to_ready: ms(time), cpu: cpu === null ? null : ms(cpu) });
+  return { condition, recording: null, time_to_ready: ms(reads + 12), cpu: ms(9), rows: [row("storage", "storage and major faults", reads, 1), row("waits", "waits for others", 10, null), row("program", "running", 0, 8)], unexplained: ms(2), uncounted_threads: uncounted, has_memory_calls: true };
 }
 
 test("cold and warm launches stand beside each other, each with its time to ready and its CPU time", () => {

@@ -2,6 +2,7 @@
 //!
 //! Owns the types that every command prints. Leaves the findings themselves to [`crate::findings`].
 
+use crate::fix_inputs::FixInputs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -68,6 +69,9 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// Names of the fixes that apply.
     pub fixes: Vec<String>,
+    /// What these need to know; left out where they need nothing.
+    #[serde(default, skip_serializing_if = "FixInputs::is_empty")]
+    pub fix_inputs: FixInputs,
     /// How to see it with a standard tool.
     pub see_by_hand: String,
 }
@@ -100,6 +104,7 @@ mod tests {
             reasons: Vec::new(),
             evidence: Vec::new(),
             fixes: Vec::new(),
+            fix_inputs: FixInputs::default(),
             see_by_hand: String::new(),
         };
         let printed = serde_json::to_value(&now).unwrap();

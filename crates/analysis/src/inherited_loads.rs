@@ -2,15 +2,16 @@
 //! brought to load it.
 //!
 //! Owns that for the kinds of programs in which it can be had from outside ([`Way`]): Python's multiprocessing, Python programs that fork,
-//! and programs whose copies load libraries. The finding `repeated_child_work` puts it into its evidence, a row for each thing that is
-//! loaded; the fix `preload_in_zygote` reads it from there and knows no recording. Paths are foreign text.
+//! and programs whose copies load libraries. The finding `repeated_child_work` shows it in its evidence, a row for each thing that is
+//! loaded, and carries it to the fix `preload_in_zygote`, which knows no recording. Paths are foreign text.
 
 use crate::children::Origin;
-use crate::finding::{Evidence, Finding, row};
+use crate::finding::{Evidence, row};
 use crate::findings::repeated_child_work::PRELOAD_IN_ZYGOTE;
 use crate::launch_facts::LaunchFacts;
-use crate::memory_fixes::rows_of;
 use crate::repeated_starts::{LEAST_SIBLINGS, Siblings, Start};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -24,7 +25,8 @@ const MOST_BYTES: usize = 100_000;
 const SPAWNED: &str = "from multiprocessing.spawn import spawn_main";
 
 /// How a process is brought to load something before it forks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Way {
     /// Python's multiprocessing executes the children; its fork server would import modules and fork them.
     PythonSpawned,
@@ -35,10 +37,8 @@ pub enum Way {
 }
 
 impl Way {
-    const ALL: [Self; 3] = [Self::PythonSpawned, Self::PythonForked, Self::Libraries];
-
     /// The word in evidence.
-    pub fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::PythonSpawned => "python_spawned",
             Self::PythonForked => "python_forked",
@@ -48,7 +48,7 @@ impl Way {
 }
 
 /// What children load again, and how they would inherit it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InheritedLoads {
     /// How.
     pub way: Way,
@@ -83,16 +83,6 @@ impl InheritedLoads {
         };
         let is_heeded = way == Way::Libraries || heeds_environment(line(child));
         (is_heeded && !loads.is_empty()).then_some(Self { way, loads })
-    }
-
-    /// The same from the evidence of a finding.
-    pub fn of_finding(finding: &Finding) -> Option<Self> {
-        let texts = |column: &'static str| {
-            rows_of(finding, PRELOAD_IN_ZYGOTE).filter_map(move |row| row.get(column).and_then(Value::as_str))
-        };
-        let how = texts("how").next()?;
-        let way = Way::ALL.into_iter().find(|way| way.name() == how)?;
-        Some(Self { way, loads: texts("loads").map(str::to_owned).collect() })
     }
 
     /// A row for each load.
@@ -212,25 +202,8 @@ mod tests {
         let spawned = loads(Some(CHILD), FILES).unwrap();
         assert_eq!(spawned, InheritedLoads { way: Way::PythonSpawned, loads: expected.clone() });
         assert_eq!(loads(None, FILES).unwrap(), InheritedLoads { way: Way::PythonForked, loads: expected });
-        let finding = Finding { evidence: vec![spawned.evidence()], ..empty() };
-        assert_eq!(InheritedLoads::of_finding(&finding), Some(spawned));
-        assert_eq!(InheritedLoads::of_finding(&empty()), None);
-    }
-
-    fn empty() -> Finding {
-        Finding {
-            name: String::new(),
-            former_name: None,
-            title: String::new(),
-            subject: std::collections::BTreeMap::new(),
-            cost: slowpath_tables::Quantity::exact(1.0, slowpath_tables::Unit::Ms),
-            predicted_saving: None,
-            confidence: crate::finding::Confidence::High,
-            reasons: Vec::new(),
-            evidence: Vec::new(),
-            fixes: Vec::new(),
-            see_by_hand: String::new(),
-        }
+        let shown = spawned.evidence();
+        assert_eq!((shown.rows.len(), &shown.rows[0]["how"]), (4, &"python_spawned".into()));
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub(crate) mod fallbacks;
 pub mod files;
 pub mod finding;
 pub mod findings;
+pub mod fix_inputs;
 pub mod fork_faults;
 pub mod function_weights;
 pub mod huge_faults;

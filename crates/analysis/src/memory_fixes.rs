@@ -1,10 +1,11 @@
 //! What would end a hidden cost of memory: the names of the fixes, and the settings of glibc's malloc that a finding asks for.
 //!
-//! Owns how such settings follow from blocks, how those of several findings are combined, and their text. A finding puts them
-//! into its evidence, in a row with `fix` and `settings`; `fix` reads them from there and computes none. Leaves whether a program
-//! heeds them, and trying them, to `fix` and `verify`.
+//! Owns how such settings follow from blocks, how those of several findings are combined, and their text. A finding carries them
+//! ([`crate::fix_inputs`]). Leaves whether a program heeds them, and trying them, to `fix` and `verify`.
 
 use crate::finding::{Finding, Row};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use slowpath_tables::Bytes;
 use std::fmt;
@@ -26,9 +27,6 @@ pub const ADVISE_HUGE_PAGES: &str = "advise_huge_pages";
 /// Page tables are filled when memory is mapped: no fault for each page.
 pub const POPULATE_AT_MAP: &str = "populate_at_map";
 
-/// Column of the row of a fix: the finding's predicted saving is what this fix saves.
-pub const IS_PREDICTED: &str = "is_predicted";
-
 /// The highest `M_MMAP_THRESHOLD` that is documented for 64-bit systems (`DEFAULT_MMAP_THRESHOLD_MAX`, mallopt(3)). Newer
 /// versions of glibc take more (2.36 does), older ones refuse it; and no heap of a thread holds more than 64 MiB.
 pub const MOST_MMAP_THRESHOLD: u64 = 32 << 20;
@@ -45,17 +43,22 @@ const TRIM_FACTOR: u64 = 4;
 const MOST_TRIM_THRESHOLD: u64 = 1 << 40;
 
 /// Settings of glibc's malloc: thresholds and padding in bytes. What is `None` stays as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MallocSettings {
     /// Blocks from this size on are mapped one by one (`M_MMAP_THRESHOLD`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mmap_threshold: Option<u64>,
     /// So much free memory at the end of a heap is given back (`M_TRIM_THRESHOLD`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trim_threshold: Option<u64>,
     /// So much more is taken when a heap grows, and kept when it is given back (`M_TOP_PAD`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_pad: Option<u64>,
     /// So many blocks are mapped one by one at most (`M_MMAP_MAX`); the others are in the heap, whatever their size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mmap_max: Option<u64>,
     /// So many heaps for threads at most (`M_ARENA_MAX`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arena_max: Option<u64>,
 }
 
@@ -87,26 +90,6 @@ impl MallocSettings {
         all.into_iter().filter_map(|(name, value)| Some((name, value?)))
     }
 
-    /// Settings from their text; `None` where it names anything else, or says one twice.
-    pub fn parse(text: &str) -> Option<Self> {
-        let mut settings = Self::default();
-        for part in text.split(':') {
-            let (name, value) = part.split_once('=')?;
-            let setting = match name {
-                "glibc.malloc.mmap_threshold" => &mut settings.mmap_threshold,
-                "glibc.malloc.trim_threshold" => &mut settings.trim_threshold,
-                "glibc.malloc.top_pad" => &mut settings.top_pad,
-                "glibc.malloc.mmap_max" => &mut settings.mmap_max,
-                "glibc.malloc.arena_max" => &mut settings.arena_max,
-                _ => return None,
-            };
-            if setting.replace(value.parse().ok()?).is_some() {
-                return None;
-            }
-        }
-        Some(settings)
-    }
-
     /// Settings that do what both do: the larger of each threshold, the smaller of each number.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
@@ -119,13 +102,6 @@ impl MallocSettings {
             top_pad: self.top_pad.max(other.top_pad),
         }
     }
-
-    /// What a finding asks for; `None` where it asks for nothing of this kind.
-    pub fn of_finding(finding: &Finding) -> Option<Self> {
-        let rows = rows_of(finding, ALLOCATOR_TUNABLES);
-        let settings = rows.filter_map(|row| Self::parse(row.get("settings")?.as_str()?));
-        settings.reduce(Self::with)
-    }
 }
 
 impl fmt::Display for MallocSettings {
@@ -137,7 +113,7 @@ impl fmt::Display for MallocSettings {
     }
 }
 
-/// The rows of evidence that say what a fix needs to know.
+/// The rows of evidence that say how a fix is made.
 pub fn rows_of<'a>(finding: &'a Finding, fix: &'a str) -> impl Iterator<Item = &'a Row> {
     let rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
     rows.filter(move |row| row.get("fix").and_then(Value::as_str) == Some(fix))
@@ -175,15 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_read_as_they_are_written() {
+    fn settings_are_written_as_glibc_reads_them() {
         let both = MallocSettings::keeping(Bytes(MIB), 1, false).unwrap();
-        assert_eq!(both.to_string(), "glibc.malloc.mmap_threshold=2097152:glibc.malloc.trim_threshold=8388608");
+        let thresholds = "glibc.malloc.mmap_threshold=2097152:glibc.malloc.trim_threshold=8388608";
+        assert_eq!(both.to_string(), thresholds);
         let all = MallocSettings { top_pad: Some(4096), mmap_max: Some(0), arena_max: Some(2), ..both };
-        assert_eq!(MallocSettings::parse(&all.to_string()), Some(all));
-        for wrong in ["", "glibc.malloc.check=1", "glibc.malloc.top_pad", "glibc.malloc.top_pad=x"] {
-            assert_eq!(MallocSettings::parse(wrong), None, "{wrong}");
-        }
-        assert_eq!(MallocSettings::parse("glibc.malloc.top_pad=1:glibc.malloc.top_pad=2"), None);
+        let rest = "glibc.malloc.top_pad=4096:glibc.malloc.mmap_max=0:glibc.malloc.arena_max=2";
+        assert_eq!(all.to_string(), format!("{thresholds}:{rest}"));
     }
 
     #[test]

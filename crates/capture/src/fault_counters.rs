@@ -2,6 +2,7 @@
 //!
 //! Owns reading them. What the machine counts and no recorded process does is for `analysis` to tell.
 
+use slowpath_process::StatLine;
 use slowpath_recording::MachineFaults;
 
 /// Counters since boot and since the start of the recorder.
@@ -16,10 +17,9 @@ impl FaultCounters {
     /// Those of this moment; `None` where the kernel reports none. `writer` is a process of the recorder's own. `vmstat` reads
     /// `/proc/vmstat`: after the recorder's own, so that the machine's hold all of these.
     pub(crate) fn now(writer: Option<u32>, vmstat: impl FnOnce() -> String) -> (Option<Self>, String) {
-        let stat = |process: &str| std::fs::read(format!("/proc/{process}/stat")).ok();
-        let own = stat("self").and_then(|text| faults_of_process(&text)).unwrap_or(0);
-        let writer =
-            writer.and_then(|pid| stat(&pid.to_string())).and_then(|text| faults_of_process(&text)).unwrap_or(0);
+        let of = |pid: u32| StatLine::of(pid).and_then(|stat| faults_of_process(&stat)).unwrap_or(0);
+        let own = of(std::process::id());
+        let writer = writer.map_or(0, of);
         let vmstat = vmstat();
         let machine = faults_of_machine(&vmstat);
         let counters = machine.map(|(faults, major)| Self { faults, major, recorder: own.saturating_add(writer) });
@@ -46,12 +46,9 @@ pub(crate) fn faults_of_machine(vmstat: &str) -> Option<(u64, u64)> {
 }
 
 /// Minor and major faults of all threads of a process, also of ended ones: fields 10 and 12 of `/proc/PID/stat`
-/// (proc_pid_stat(5)), counted behind the name, which may hold anything.
-pub(crate) fn faults_of_process(stat: &[u8]) -> Option<u64> {
-    let behind = stat.iter().rposition(|byte| *byte == b')')? + 1;
-    let text = std::str::from_utf8(stat.get(behind..)?).ok()?;
-    let field = |number: usize| text.split_ascii_whitespace().nth(number - 3)?.parse::<u64>().ok();
-    Some(field(10)?.saturating_add(field(12)?))
+/// (proc_pid_stat(5)).
+fn faults_of_process(stat: &StatLine) -> Option<u64> {
+    Some(stat.field::<u64>(10)?.saturating_add(stat.field(12)?))
 }
 
 #[cfg(test)]
@@ -68,11 +65,9 @@ mod tests {
 
     #[test]
     fn a_name_that_looks_like_fields_is_no_field() {
-        let stat = b"7 (a) S 1 2 3 (\xff) S 1 7 7 0 -1 4194560 311 9999 5 8888 0 0";
-        assert_eq!(faults_of_process(stat), Some(316));
-        assert_eq!(faults_of_process(b"7 (a) S 1"), None);
-        assert_eq!(faults_of_process(b"7 (a"), None);
-        assert_eq!(faults_of_process(b""), None);
+        let faults = |line: &[u8]| faults_of_process(&StatLine::parse(line).unwrap());
+        assert_eq!(faults(b"7 (a) S 1 2 3 (\xff) S 1 7 7 0 -1 4194560 311 9999 5 8888 0 0"), Some(316));
+        assert_eq!(faults(b"7 (a) S 1"), None);
     }
 
     #[test]

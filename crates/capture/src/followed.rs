@@ -1,11 +1,10 @@
 //! Which processes are followed, and what they hold when recording ends.
 
-use crate::alive::running_since;
 use crate::events;
 use crate::page_content;
 use crate::recorder::{Recorder, monotonic_now, pidfd};
 use libbpf_rs::{MapCore, MapFlags};
-use slowpath_process::{Deadline, DeadlineError, LIMIT};
+use slowpath_process::{Deadline, DeadlineError, LIMIT, Owner};
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
 use std::os::fd::AsRawFd;
@@ -33,12 +32,12 @@ impl Recorder {
     /// Whether a process runs and is not followed.
     pub(crate) fn is_left_out(&self, pid: u32) -> bool {
         let is_own = pid == std::process::id() || Some(pid) == self.options.writer;
-        !is_own && running_since(pid).is_some() && self.is_marked(pid) == Some(false)
+        !is_own && Owner::of(pid).is_some() && self.is_marked(pid) == Some(false)
     }
 
     /// Whether a process runs and is followed.
     pub(crate) fn is_followed(&self, pid: u32) -> bool {
-        running_since(pid).is_some() && self.is_marked(pid) == Some(true)
+        Owner::of(pid).is_some() && self.is_marked(pid) == Some(true)
     }
 
     /// Looks at the pages that followed processes hold, where those of ended ones were looked at.

@@ -1,13 +1,10 @@
 //! Entries for the fuzzers to parsers that are private to this crate; nothing else calls them.
 
-use crate::{alive, fault_counters, memory_threads, page_content};
+use crate::{fault_counters, page_content};
 
-/// Files of `/proc/PID` and `/proc/vmstat`, as bytes and as text.
-pub fn proc_text(bytes: &[u8], text: &str) {
-    alive::parse(text.as_bytes());
-    fault_counters::faults_of_process(bytes);
+/// Files of `/proc/PID` and `/proc/vmstat`.
+pub fn proc_text(text: &str) {
     fault_counters::faults_of_machine(text);
-    memory_threads::name_of_thread(bytes);
     page_content::held::areas(text);
 }
 

@@ -8,7 +8,6 @@
 //! A probe's folder holds `<probe>.bpf.c` (what the kernel runs) and `mod.rs` (bytes to rows, pure). The records
 //! are declared once, in `events.h`, for both sides.
 
-mod alive;
 mod capture_error;
 mod context;
 #[cfg(test)]
@@ -62,7 +61,6 @@ mod read;
 mod readahead;
 mod stack;
 
-pub use alive::running_since;
 pub use capture_error::CaptureError;
 pub use decode::{Decoder, Facts, RawCapture, UNREADABLE_BYTES, count_events, decode, keep_told_once};
 pub use fault_clock::{FaultClock, TimedFaults};

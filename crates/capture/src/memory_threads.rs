@@ -3,6 +3,7 @@
 //! Owns finding and reading them. They are threads of the kernel by their flag and by their parent, not by name alone: anybody may
 //! call a program `kswapd0`. Leaves who caused their work to `analysis`.
 
+use slowpath_process::StatLine;
 use slowpath_recording::{MemoryThread, MemoryThreads};
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Nanos, Unavailable};
@@ -13,7 +14,7 @@ use std::fs;
 const PF_KTHREAD: u64 = 0x0020_0000;
 
 /// `kthreadd`, which makes them (init/main.c).
-const KTHREADD: &str = "2";
+const KTHREADD: u32 = 2;
 
 /// Names, with a number of the node behind the first two.
 const NAMES: [&str; 4] = ["kswapd", "kcompactd", "khugepaged", "ksmd"];
@@ -41,7 +42,7 @@ impl MemoryThreadPids {
     pub(crate) fn find() -> Self {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        let name = |pid: u32| name_of_thread(&fs::read(format!("/proc/{pid}/stat")).ok()?);
+        let name = |pid: u32| name_of_thread(&StatLine::of(pid)?);
         let mut found: Vec<(String, u32)> = pids.filter_map(|pid| Some((name(pid)?, pid))).collect();
         found.sort();
         Self(found)
@@ -83,18 +84,14 @@ impl MemoryCounters {
 }
 
 /// The name in `/proc/PID/stat`, for one of these threads.
-pub(crate) fn name_of_thread(stat: &[u8]) -> Option<String> {
-    let (open, close) = (stat.iter().position(|byte| *byte == b'(')?, stat.iter().rposition(|byte| *byte == b')')?);
-    let name = std::str::from_utf8(stat.get(open + 1..close)?).ok()?;
+fn name_of_thread(stat: &StatLine) -> Option<String> {
+    let name = std::str::from_utf8(stat.name()).ok()?;
     let is_number = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit());
     if !NAMES.iter().any(|one| name.strip_prefix(one).is_some_and(is_number)) {
         return None;
     }
-    let text = std::str::from_utf8(stat.get(close + 1..)?).ok()?;
-    let mut fields = text.split_ascii_whitespace();
-    // State, parent, group, session, terminal, its group, flags.
-    let (parent, flags) = (fields.nth(1)?, fields.nth(4)?.parse::<u64>().ok()?);
-    (parent == KTHREADD && flags & PF_KTHREAD != 0).then(|| name.to_owned())
+    let flags = stat.field::<u64>(9)?;
+    (stat.parent()? == KTHREADD && flags & PF_KTHREAD != 0).then(|| name.to_owned())
 }
 
 /// The counters of `/proc/vmstat` that are kept.
@@ -119,7 +116,8 @@ mod tests {
     #[test]
     fn a_thread_of_the_kernel_is_known_by_its_flag_and_parent_and_not_by_its_name_alone() {
         let stat = |name: &str, parent: u32, flags: u64| {
-            name_of_thread(format!("65 ({name}) S {parent} 0 0 0 -1 {flags} 0 0 0 0 0 0").as_bytes())
+            let line = format!("65 ({name}) S {parent} 0 0 0 -1 {flags} 0 0 0 0 0 0");
+            name_of_thread(&StatLine::parse(line.as_bytes()).unwrap())
         };
         assert_eq!(stat("kswapd0", 2, 0x22_0840).as_deref(), Some("kswapd0"));
         assert_eq!(stat("khugepaged", 2, 0x20_0040).as_deref(), Some("khugepaged"));
@@ -128,8 +126,7 @@ mod tests {
         assert_eq!(stat("kswapd_fake", 2, 0x20_0040), None);
         assert_eq!(stat("kworker/0:1", 2, 0x20_0040), None);
         assert_eq!(stat("a) S 2 0 0 0 -1 2097216 (kswapd0", 1, 0x20_0040), None);
-        assert_eq!(name_of_thread(b"65 (kswapd0) S 2"), None);
-        assert_eq!(name_of_thread(b")("), None);
+        assert_eq!(name_of_thread(&StatLine::parse(b"65 (kswapd0) S 2").unwrap()), None);
     }
 
     #[test]

@@ -27,13 +27,13 @@ mod tracer;
 mod utilization_clamp;
 
 use crate::factor::{Factor, Scope};
-use machine::{hardware, kernel, memory, mitigations, scheduler, selinux};
+use machine::{hardware, kernel, memory, mitigations, proactive_reclaim, scheduler, selinux};
 
 /// The part of the file systems that comes with the command.
 pub(crate) const EXECUTABLE: &str = "executable";
 
 /// Every factor, in the order in which they are shown.
-pub const ALL: [Factor; 36] = [
+pub const ALL: [Factor; 37] = [
     seccomp::SECCOMP,
     speculation::STORE_BYPASS,
     speculation::INDIRECT_BRANCH,
@@ -69,6 +69,7 @@ pub const ALL: [Factor; 36] = [
     hardware::CLOCK,
     memory::MACHINE_HUGE_PAGES,
     memory::MEMORY,
+    proactive_reclaim::PROACTIVE_RECLAIM,
     scheduler::SCHEDULER,
 ];
 

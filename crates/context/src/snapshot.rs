@@ -9,6 +9,7 @@ use crate::subject::{Subject, joined};
 use crate::trust::Source;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use slowpath_process::StatLine;
 use slowpath_tables::Unavailable;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -96,7 +97,7 @@ const EXITING: u32 = 4;
 #[derive(PartialEq, Eq)]
 struct Running {
     /// When it began, in ticks since boot: with the number this names it.
-    start: String,
+    start: Option<u64>,
     /// It is about to end, is a zombie, or not even that: then the kernel does not show all of it any more.
     has_ended: bool,
     /// What it executes, where that can be seen.
@@ -106,13 +107,10 @@ struct Running {
 impl Running {
     fn of(place: &Place, directory: &str) -> Result<Self, Missing> {
         let stat = place.read(&format!("{directory}/stat"))?;
-        let (_, rest) = stat.rsplit_once(')').ok_or_else(|| Missing::Failed("its stat has no name".to_owned()))?;
-        let words: Vec<&str> = rest.split_whitespace().collect();
-        let flags = words.get(6).and_then(|flags| flags.parse::<u32>().ok());
+        let stat = StatLine::parse(stat.as_bytes()).ok_or_else(|| Missing::Failed("its stat is not one".to_owned()))?;
         Ok(Self {
-            start: words.get(19).copied().unwrap_or_default().to_owned(),
-            has_ended: matches!(words.first(), Some(&("Z" | "X" | "x")))
-                || flags.is_some_and(|flags| flags & EXITING != 0),
+            start: stat.start(),
+            has_ended: stat.has_ended() || stat.field::<u32>(9).is_some_and(|flags| flags & EXITING != 0),
             program: place.link(&format!("{directory}/exe")).ok(),
         })
     }

@@ -22,10 +22,11 @@ pub const FIX: Declaration = Declaration {
     price: "resident memory: a huge page is resident as a whole once one byte of it is used",
     by_hand: "in the source, at the place that the finding names",
     trial: "not by slowpath: it is a change of the source",
+    propose: Some(proposals),
 };
 
 /// One proposal a finding: each is another place in the source.
-pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     proposal_per_finding::proposals(case.findings, plan)
 }
 
@@ -60,7 +61,7 @@ mod tests {
 
     #[test]
     fn the_place_that_maps_is_told_with_what_it_saves_and_is_not_tried() {
-        let mut finding = finding(ADVISE_HUGE_PAGES, "", 10.0);
+        let mut finding = finding(ADVISE_HUGE_PAGES, 10.0);
         finding.subject.insert("stack".to_owned(), "main;make_table;mmap".into());
         let asked = row([("function", "make_table".into()), ("file", "table".into()), ("asked", true.into())]);
         finding.evidence[0].rows.push(asked);

@@ -26,6 +26,7 @@ pub const FIX: Declaration = Declaration {
     by_hand: "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=BYTES:glibc.malloc.trim_threshold=BYTES COMMAND; without the \
               variable nothing is changed",
     trial: "in warm launches, against an untreated launch and an environment of the same size",
+    propose: Some(proposals),
 };
 
 /// The variable that glibc reads at a program's start (since 2.26).
@@ -35,12 +36,12 @@ pub const VARIABLE: &str = "GLIBC_TUNABLES";
 pub(crate) const OTHER_ALLOCATORS: [&str; 4] = ["libjemalloc", "libmimalloc", "libtcmalloc", "libasan"];
 
 /// At most one proposal, for all findings together: a program reads one set of settings.
-pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     let (willing, reasons) = case.willing(refuses);
-    let asked: Vec<_> = willing.iter().filter_map(|(_, finding)| MallocSettings::of_finding(finding)).collect();
+    let asked: Vec<_> = willing.iter().filter_map(|(_, finding)| finding.fix_inputs.malloc).collect();
     let Some(settings) = asked.into_iter().reduce(MallocSettings::with) else {
         let reason = reasons.first().cloned().unwrap_or_else(|| "no finding says which settings".to_owned());
-        let all = case.findings.iter().filter_map(|(_, finding)| MallocSettings::of_finding(finding));
+        let all = case.findings.iter().filter_map(|(_, finding)| finding.fix_inputs.malloc);
         let trial = Trial { possible: false, how: reason.clone() };
         let plan = match all.reduce(MallocSettings::with) {
             Some(wanted) => plan(case, &wanted, trial),
@@ -149,12 +150,20 @@ mod tests {
     use crate::proposal::tests::{finding, proposed};
     use slowpath_tables::{Quantity, Unit};
 
-    const SMALL: &str = "glibc.malloc.mmap_threshold=2097152:glibc.malloc.trim_threshold=8388608";
-    const LARGE: &str = "glibc.malloc.mmap_threshold=4194304:glibc.malloc.top_pad=65536";
+    const NONE: MallocSettings =
+        MallocSettings { mmap_threshold: None, trim_threshold: None, top_pad: None, mmap_max: None, arena_max: None };
+    const SMALL: MallocSettings =
+        MallocSettings { mmap_threshold: Some(2 << 20), trim_threshold: Some(8 << 20), ..NONE };
+    const LARGE: MallocSettings = MallocSettings { mmap_threshold: Some(4 << 20), top_pad: Some(65536), ..NONE };
     const LIBC: &str = "/usr/lib/x86_64-linux-gnu/libc.so.6";
 
-    fn one(program: &Program, environment: &[(&str, &str)], settings: &[&str]) -> Proposal {
-        let findings: Vec<_> = settings.iter().map(|text| finding(ALLOCATOR_TUNABLES, text, 10.0)).collect();
+    fn one(program: &Program, environment: &[(&str, &str)], settings: &[MallocSettings]) -> Proposal {
+        let asking = |settings: &MallocSettings| {
+            let mut one = finding(ALLOCATOR_TUNABLES, 10.0);
+            one.fix_inputs.malloc = Some(*settings).filter(|settings| *settings != NONE);
+            one
+        };
+        let findings: Vec<_> = settings.iter().map(asking).collect();
         let mut made = proposed(&findings, program, environment, &Machine::default());
         assert_eq!(made.len(), 1);
         made.remove(0)
@@ -169,7 +178,7 @@ mod tests {
     #[test]
     fn what_findings_ask_for_is_set_with_what_they_predict() {
         let made = one(&program(&[LIBC]), &[], &[SMALL]);
-        assert_eq!(value(&made), SMALL);
+        assert_eq!(value(&made), SMALL.to_string());
         assert!(made.plan.trial.possible && made.gap.is_none());
         assert_eq!(made.predicted, Some(Quantity::interval(-10.0, -12.0, -9.0, Unit::Ms)));
         assert!(made.plan.price.contains("8 MiB"), "{}", made.plan.price);
@@ -183,15 +192,15 @@ mod tests {
 
     #[test]
     fn that_threads_share_one_heap_is_said_where_they_do() {
-        let told = |settings: &str| {
+        let told = |settings: MallocSettings| {
             let made = one(&program(&[LIBC]), &[("GLIBC_TUNABLES", "glibc.malloc.arena_max=8")], &[settings]);
             let says = made.plan.side_effects.iter().any(|effect| effect.contains("share one heap"));
             (value(&made), says)
         };
-        let first = "glibc.malloc.trim_threshold=536870912:glibc.malloc.mmap_max=0";
+        let first = MallocSettings { trim_threshold: Some(512 << 20), mmap_max: Some(0), ..NONE };
         assert_eq!(told(first), (format!("glibc.malloc.arena_max=8:{first}"), false));
-        let shared = format!("{first}:glibc.malloc.arena_max=1");
-        assert_eq!(told(&shared), (shared.clone(), true));
+        let shared = MallocSettings { arena_max: Some(1), ..first };
+        assert_eq!(told(shared), (shared.to_string(), true));
     }
 
     #[test]
@@ -229,8 +238,7 @@ mod tests {
     #[test]
     fn of_an_allocator_that_is_not_that_of_glibc_its_own_settings_are_told() {
         let jemalloc = program(&[LIBC, "/usr/lib/libjemalloc.so.2"]);
-        let mut found = finding(ALLOCATOR_TUNABLES, "", 10.0);
-        found.evidence[0].rows[0].remove("settings");
+        let mut found = finding(ALLOCATOR_TUNABLES, 10.0);
         found.evidence[0].rows[0].insert("how".to_owned(), "MALLOC_CONF=dirty_decay_ms:-1 has jemalloc keep".into());
         let made = proposed(&[found.clone(), found], &jemalloc, &[], &Machine::default());
         let [made] = made.as_slice() else { panic!("{made:?}") };
@@ -243,7 +251,7 @@ mod tests {
 
     #[test]
     fn settings_that_nobody_named_are_no_trial() {
-        let made = one(&program(&[LIBC]), &[], &["glibc.malloc.check=3"]);
+        let made = one(&program(&[LIBC]), &[], &[NONE]);
         assert!(!made.plan.trial.possible && made.plan.trial.how.contains("no finding says"), "{made:?}");
     }
 }

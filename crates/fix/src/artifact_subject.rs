@@ -46,7 +46,7 @@ pub(crate) mod tests {
 
     /// The plan of a fix for a finding about this artifact and three others, which the children of user 7 cannot use.
     pub(crate) fn proposed_for(fix: &str, artifact: &str) -> FixPlan {
-        let mut one = finding(fix, "", 30.0);
+        let mut one = finding(fix, 30.0);
         one.subject.extend(row([
             ("process", "child".into()),
             ("uid", 7.into()),

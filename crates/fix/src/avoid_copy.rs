@@ -23,10 +23,11 @@ pub const FIX: Declaration = Declaration {
             checked once more",
     by_hand: "in the source, at the places that the finding names",
     trial: "not by slowpath: it is a change of the source",
+    propose: Some(proposals),
 };
 
 /// One proposal a finding: each is another place in the source.
-pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     proposal_per_finding::proposals(case.findings, plan)
 }
 
@@ -82,7 +83,7 @@ mod tests {
 
     #[test]
     fn both_places_in_the_source_are_told_with_what_each_copy_costs() {
-        let mut one = finding(AVOID_COPY, "", 10.0);
+        let mut one = finding(AVOID_COPY, 10.0);
         one.evidence[0].rows.extend([
             row([
                 ("saved", "copy in".into()),
@@ -111,7 +112,7 @@ mod tests {
 
     #[test]
     fn without_evidence_of_who_copies_it_says_so_and_several_places_are_several_plans() {
-        let findings = [finding(AVOID_COPY, "", 2.0), finding(AVOID_COPY, "", 1.0)];
+        let findings = [finding(AVOID_COPY, 2.0), finding(AVOID_COPY, 1.0)];
         let made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
         let shown: Vec<_> = made.iter().map(|one| (one.plan.name.as_str(), one.plan.title.as_str())).collect();
         let unknown = "in the source: unknown code and unknown code";

@@ -3,6 +3,7 @@
 //! Each fix declares itself in its own file; [`crate::ALL`] lists them. `slowpath explain` and the reference page come from here, and so does
 //! whether two names mean the same fix: a diagnosis, and the record of what was applied, may be of an earlier version.
 
+use crate::proposal::{Case, Proposal};
 use std::borrow::Cow;
 
 /// A fix, declared.
@@ -24,6 +25,8 @@ pub struct Declaration {
     pub by_hand: &'static str,
     /// Whether slowpath tries it by itself, and how.
     pub trial: &'static str,
+    /// What makes it for findings that name it; `None` for one that needs a lab, which whoever has one makes.
+    pub propose: Option<fn(&Case<'_>) -> Vec<Proposal>>,
 }
 
 /// Whether two plans have the same name, be it that of an earlier version.

@@ -23,10 +23,11 @@ pub const FIX: Declaration = Declaration {
     by_hand: "User=, Group= or SupplementaryGroups= of the systemd unit; `android:isolatedProcess=\"false\"` of an Android service. A group \
               that may read the artifacts and nothing else keeps most of the isolation. Undo: set it back",
     trial: "not by slowpath: compare with `slowpath launch --user OWNER`",
+    propose: Some(proposals),
 };
 
 /// One proposal a finding: each is of another family of files.
-pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     proposal_per_finding::proposals(case.findings, plan)
 }
 

@@ -30,6 +30,7 @@ pub const FIX: Declaration = Declaration {
               PYTHONPYCACHEPREFIX, for fonts a cache of the system); or the process runs as the owner, which drops its isolation: what it \
               parses can then read and write all that the owner can",
     trial: "launches that see the changed files in private mounts (needs root); the sham sees the unchanged files in the same mounts",
+    propose: Some(proposals),
 };
 
 /// What denies one user, and what would let it in.
@@ -53,7 +54,7 @@ pub struct Repairs {
 }
 
 /// One proposal a finding: each is of another family of files.
-pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     proposal_per_finding::proposals(case.findings, plan)
 }
 
@@ -148,7 +149,7 @@ mod tests {
     use slowpath_analysis::finding::row;
 
     fn denied(uid: Option<u32>) -> Finding {
-        let mut one = finding(GRANT_READ, "", 10.0);
+        let mut one = finding(GRANT_READ, 10.0);
         one.subject.extend(row([
             ("artifact", "/a/c/m.pyc".into()),
             ("artifacts", 3.into()),

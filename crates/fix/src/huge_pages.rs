@@ -10,7 +10,7 @@ use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::proposal::{Case, Proposal, gap, places, predicted, unreachable};
 use crate::treatment::Treatment;
 use slowpath_analysis::Finding;
-use slowpath_analysis::memory_fixes::{HUGE_PAGES, IS_PREDICTED, rows_of};
+use slowpath_analysis::memory_fixes::HUGE_PAGES;
 
 /// The fix.
 pub const FIX: Declaration = Declaration {
@@ -24,6 +24,7 @@ pub const FIX: Declaration = Declaration {
     by_hand: "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 COMMAND (glibc 2.35 and later); without the variable nothing is \
               changed",
     trial: "in warm launches, where /sys/kernel/mm/transparent_hugepage/enabled is madvise",
+    propose: Some(proposals),
 };
 
 /// The setting: 1 is `madvise(MADV_HUGEPAGE)` on what malloc maps (manual of glibc, Memory Allocation Tunables).
@@ -33,7 +34,7 @@ const SETTING: (&str, u64) = ("glibc.malloc.hugetlb", 1);
 const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 /// At most one proposal, for all findings together.
-pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     let (willing, reasons) = case.willing(unreachable);
     let refusal = match case.machine.huge_pages.as_deref() {
         Some("madvise") if !willing.is_empty() => None,
@@ -89,7 +90,7 @@ pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
 
 /// Whether a finding's predicted saving is that of this fix.
 fn is_predicted(finding: &Finding) -> bool {
-    rows_of(finding, HUGE_PAGES).any(|row| row.get(IS_PREDICTED).and_then(serde_json::Value::as_bool) == Some(true))
+    finding.fix_inputs.is_predicted_for(HUGE_PAGES)
 }
 
 #[cfg(test)]
@@ -101,15 +102,15 @@ mod tests {
 
     fn one(mode: Option<&str>, mapped: &[&str], environment: &[(&str, &str)]) -> Proposal {
         let machine = Machine { huge_pages: mode.map(str::to_owned), ..Machine::default() };
-        proposed(&[finding(HUGE_PAGES, "", 10.0)], &program(mapped), environment, &machine).remove(0)
+        proposed(&[finding(HUGE_PAGES, 10.0)], &program(mapped), environment, &machine).remove(0)
     }
 
     #[test]
     fn a_change_is_predicted_where_every_finding_says_that_its_saving_is_of_this_fix() {
         let machine = Machine { huge_pages: Some("madvise".to_owned()), ..Machine::default() };
-        let mut known = finding(HUGE_PAGES, "", 10.0);
-        known.evidence[0].rows[0].insert(IS_PREDICTED.to_owned(), true.into());
-        let unknown = finding(HUGE_PAGES, "", 5.0);
+        let mut known = finding(HUGE_PAGES, 10.0);
+        known.fix_inputs.predicted_for.push(HUGE_PAGES.to_owned());
+        let unknown = finding(HUGE_PAGES, 5.0);
         let value = |findings: &[Finding]| {
             let made = proposed(findings, &program(&["/lib/libc.so.6"]), &[], &machine).remove(0);
             made.predicted.map(|change| change.value)

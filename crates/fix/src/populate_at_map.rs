@@ -19,10 +19,11 @@ pub const FIX: Declaration = Declaration {
     price: "unused pages become resident too",
     by_hand: "in the source: one flag of mmap(2), or one call of madvise(2)",
     trial: "not by slowpath: it is a change of the source",
+    propose: Some(proposals),
 };
 
 /// One proposal, which cannot be tried.
-pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     let plan = FixPlan {
         title: "pages come with the mapping, in one call".to_owned(),
         changes: vec![Change {
@@ -51,7 +52,7 @@ mod tests {
 
     #[test]
     fn it_is_told_and_not_tried() {
-        let findings = [finding(POPULATE_AT_MAP, "", 1.0), finding(POPULATE_AT_MAP, "", 1.0)];
+        let findings = [finding(POPULATE_AT_MAP, 1.0), finding(POPULATE_AT_MAP, 1.0)];
         let made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
         assert_eq!(made.len(), 1);
         assert!(!made[0].plan.trial.possible && made[0].environment().is_empty() && made[0].findings == [0, 1]);

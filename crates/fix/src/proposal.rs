@@ -1,22 +1,14 @@
 //! From what was found to what can be tried with one launch: every fix that findings name, as a plan, and the environment that a
 //! treated launch has.
 //!
-//! Owns the list of the fixes that change a launch without a lab, and what they share. A finding is known by the names of its
+//! Owns what fixes that change a launch without a lab share; each declares who makes it. A finding is known by the names of its
 //! fixes alone. Leaves each plan to its module, and arms and launches to who tries them.
 
 use crate::program::Program;
 use crate::treatment::TreatedFile;
-use crate::{
-    FixPlan, advise_huge_pages, allocator_tunables, avoid_copy, drop_isolation, grant_read, huge_pages,
-    populate_at_map, preload_in_zygote, regenerate_artifact, replace_allocator, reuse_buffer, right_size_buffer,
-    share_artifact,
-};
+use crate::{Declaration, FixPlan, replace_allocator};
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::Finding;
-use slowpath_analysis::findings::repeated_child_work::PRELOAD_IN_ZYGOTE;
-use slowpath_analysis::findings::stale_artifact::REGENERATE_ARTIFACT;
-use slowpath_analysis::findings::unreadable_artifact::{DROP_ISOLATION, GRANT_READ, SHARE_ARTIFACT};
-use slowpath_analysis::memory_fixes;
 use slowpath_recording::HugePages;
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Quantity, Unavailable, Unit};
@@ -89,25 +81,6 @@ impl Proposal {
     }
 }
 
-type Maker = fn(&Case<'_>) -> Vec<Proposal>;
-
-/// Every fix that changes a launch and needs no lab: its name in findings, and who makes it.
-const MAKERS: [(&str, Maker); 13] = [
-    (memory_fixes::ALLOCATOR_TUNABLES, allocator_tunables::proposals),
-    (memory_fixes::REPLACE_ALLOCATOR, replace_allocator::proposals),
-    (memory_fixes::HUGE_PAGES, huge_pages::proposals),
-    (memory_fixes::POPULATE_AT_MAP, populate_at_map::proposals),
-    (memory_fixes::REUSE_BUFFER, reuse_buffer::proposals),
-    (memory_fixes::RIGHT_SIZE_BUFFER, right_size_buffer::proposals),
-    (memory_fixes::ADVISE_HUGE_PAGES, advise_huge_pages::proposals),
-    (memory_fixes::AVOID_COPY, avoid_copy::proposals),
-    (PRELOAD_IN_ZYGOTE, preload_in_zygote::proposals),
-    (GRANT_READ, grant_read::proposals),
-    (REGENERATE_ARTIFACT, regenerate_artifact::proposals),
-    (SHARE_ARTIFACT, share_artifact::proposals),
-    (DROP_ISOLATION, drop_isolation::proposals),
-];
-
 /// All fixes for these findings. `program` returns the program of a finding; `unrecorded` is as in [`Case`].
 pub fn propose(
     findings: &[Finding],
@@ -117,22 +90,22 @@ pub fn propose(
     unrecorded: f64,
 ) -> Vec<Proposal> {
     let programs: Vec<Program> = findings.iter().map(program).collect();
-    let made = |(name, maker): (&str, Maker)| {
-        let named = findings.iter().enumerate().filter(|(_, finding)| finding.fixes.iter().any(|fix| fix == name));
+    let made = |fix: &Declaration| {
+        let named =
+            findings.iter().enumerate().filter(|(_, finding)| finding.fixes.iter().any(|name| name == fix.name));
         let named: Vec<(usize, &Finding)> = named.collect();
         let programs: Vec<Program> = named.iter().map(|(number, _)| programs[*number].clone()).collect();
-        if named.is_empty() {
-            return Vec::new();
-        }
-        maker(&Case { findings: &named, programs: &programs, environment, machine, unrecorded })
+        let Some(propose) = fix.propose.filter(|_| !named.is_empty()) else { return Vec::new() };
+        propose(&Case { findings: &named, programs: &programs, environment, machine, unrecorded })
     };
-    MAKERS.into_iter().flat_map(made).collect()
+    crate::ALL.iter().flat_map(made).collect()
 }
 
 /// Fixes that findings name and nothing here makes: those that need a lab.
 pub fn others(findings: &[Finding]) -> Vec<String> {
     let named = findings.iter().flat_map(|finding| &finding.fixes);
-    let mut others: Vec<String> = named.filter(|fix| !MAKERS.iter().any(|(name, _)| name == fix)).cloned().collect();
+    let is_made = |name: &str| crate::ALL.iter().any(|fix| fix.name == name && fix.propose.is_some());
+    let mut others: Vec<String> = named.filter(|fix| !is_made(fix)).cloned().collect();
     others.sort();
     others.dedup();
     others
@@ -202,11 +175,13 @@ pub(crate) fn gap(fix: &str, reason: &str, remedy: &str) -> Unavailable {
 pub(crate) mod tests {
     use super::*;
     use slowpath_analysis::finding::{Confidence, Evidence, row};
+    use slowpath_analysis::fix_inputs::FixInputs;
+    use slowpath_analysis::memory_fixes;
     use std::collections::BTreeMap;
 
-    /// A finding of no pattern in particular that names a fix and its settings.
-    pub(crate) fn finding(fix: &str, settings: &str, saving: f64) -> Finding {
-        let rows = vec![row([("fix", fix.into()), ("how", "keep one block".into()), ("settings", settings.into())])];
+    /// A finding of no pattern in particular that names a fix.
+    pub(crate) fn finding(fix: &str, saving: f64) -> Finding {
+        let rows = vec![row([("fix", fix.into()), ("how", "keep one block".into())])];
         Finding {
             name: "some_pattern".to_owned(),
             former_name: None,
@@ -218,6 +193,7 @@ pub(crate) mod tests {
             reasons: Vec::new(),
             evidence: vec![Evidence { text: String::new(), rows }],
             fixes: vec![fix.to_owned()],
+            fix_inputs: FixInputs::default(),
             see_by_hand: String::new(),
         }
     }
@@ -236,16 +212,15 @@ pub(crate) mod tests {
 
     #[test]
     fn findings_that_name_nothing_that_is_made_here_have_no_proposal_and_are_told() {
-        let findings =
-            [finding("preload_plan", "", 1.0), finding("nothing", "", 1.0), finding("preload_plan", "", 1.0)];
+        let findings = [finding("preload_plan", 1.0), finding("nothing", 1.0), finding("preload_plan", 1.0)];
         assert!(proposed(&findings, &Program::default(), &[], &Machine::default()).is_empty());
         assert_eq!(others(&findings), ["nothing", "preload_plan"]);
-        assert!(others(&[finding(memory_fixes::REUSE_BUFFER, "", 1.0)]).is_empty());
+        assert!(others(&[finding(memory_fixes::REUSE_BUFFER, 1.0)]).is_empty());
     }
 
     #[test]
     fn a_prediction_is_the_sum_of_what_findings_predict_with_the_sign_of_a_change() {
-        let (one, two) = (finding("x", "", 10.0), finding("x", "", 20.0));
+        let (one, two) = (finding("x", 10.0), finding("x", 20.0));
         let both = predicted(&[(0, &one), (1, &two)]).unwrap();
         assert_eq!(both, Quantity::interval(-30.0, -34.0, -28.0, Unit::Ms));
         let unknown = Finding { predicted_saving: None, ..one };

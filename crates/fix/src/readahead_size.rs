@@ -20,6 +20,7 @@ pub const FIX: Declaration = Declaration {
     price: "it changes every program on the device: more memory and bandwidth, or more requests",
     by_hand: "as root: echo KIB > /sys/class/bdi/MAJOR:MINOR/read_ahead_kb; the former value, or a reboot, undoes it",
     trial: "in a lab only, on its own device; slowpath never changes a real one",
+    propose: None,
 };
 
 /// Levels that are tried, KiB: a quarter of the kernel's default (`VM_READAHEAD_PAGES`, 128 KiB), the default, and two

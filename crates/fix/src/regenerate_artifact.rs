@@ -30,6 +30,7 @@ pub const FIX: Declaration = Declaration {
     trial: "the command of the family, then the program itself, runs once as the target's user, who owns the directories in private \
             mounts; the trial's launches see the result read-only (needs root). The sham sees the same directories in such mounts, \
             without the result. No file is changed, and no set-user-ID program gives privileges in these launches",
+    propose: Some(proposals),
 };
 
 /// How it is tried, where it can be.
@@ -40,7 +41,7 @@ const HOW: &str = "what makes the artifacts is launched once as the target's use
 pub type Directories = Result<Vec<TreatedFile>, NotTriable>;
 
 /// One proposal a finding: each is of another family of files.
-pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     proposal_per_finding::proposals(case.findings, plan)
 }
 
@@ -144,7 +145,7 @@ mod tests {
             only: BTreeSet::new(),
         };
         let tried = |names: &[&str], answer: Directories| {
-            let mut one = finding(REGENERATE_ARTIFACT, "", 10.0);
+            let mut one = finding(REGENERATE_ARTIFACT, 10.0);
             one.subject.extend(row([("artifact", names[0].into()), ("artifacts", 2.into()), ("uid", 1000.into())]));
             one.evidence[0].rows.extend(names.iter().map(|name| row([("artifact", (*name).into())])));
             let findings = [one];

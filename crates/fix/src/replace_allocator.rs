@@ -22,6 +22,7 @@ pub const FIX: Declaration = Declaration {
     price: "resident memory that the allocator keeps, and loading its library at each start",
     by_hand: "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libjemalloc.so.2 COMMAND; without the variable nothing is changed",
     trial: "in warm launches, where such a library is installed and the program heeds the variable",
+    propose: Some(proposals),
 };
 
 /// The variable of ld.so(8).
@@ -65,7 +66,7 @@ fn in_cache(printed: &str, architecture: &str) -> Option<String> {
 }
 
 /// At most one proposal, for all findings together.
-pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     let (willing, reasons) = case.willing(refuses);
     let library = case.machine.allocator.as_deref();
     let (gap, trial) = match (library, reasons.first()) {
@@ -155,7 +156,7 @@ mod tests {
 
     fn one(mapped: &[&str], environment: &[(&str, &str)], allocator: Option<&str>) -> Proposal {
         let machine = Machine { allocator: allocator.map(str::to_owned), ..Machine::default() };
-        let findings = [finding(REPLACE_ALLOCATOR, "", 10.0)];
+        let findings = [finding(REPLACE_ALLOCATOR, 10.0)];
         proposed(&findings, &program(mapped), environment, &machine).remove(0)
     }
 

@@ -8,7 +8,6 @@ use crate::proposal::{Case, Proposal};
 use crate::proposal_per_finding;
 use crate::source_place::{change_of_asker, place, plan_in_source};
 use slowpath_analysis::Finding;
-use slowpath_analysis::findings::background_reclaim;
 use slowpath_analysis::memory_fixes::REUSE_BUFFER;
 
 /// The fix.
@@ -22,17 +21,18 @@ pub const FIX: Declaration = Declaration {
     price: "resident memory: the block stays between two uses, with the data of the earlier one",
     by_hand: "in the source, at the place that the finding names",
     trial: "not by slowpath: it is a change of the source",
+    propose: Some(proposals),
 };
 
 /// One proposal a finding.
-pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
-    let places: Vec<_> = case.findings.iter().copied().filter(|one| names_a_place(one.1)).collect();
+fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+    let places: Vec<_> = case.findings.iter().copied().filter(|one| is_about_a_stack(one.1)).collect();
     proposal_per_finding::proposals(&places, plan)
 }
 
-/// Whether a finding is about a place in the source; one about what a block costs elsewhere follows from that of the block.
-fn names_a_place(finding: &Finding) -> bool {
-    finding.name != background_reclaim::NAME
+/// Whether a finding is about who allocates; one about what blocks cost elsewhere follows from those of the blocks.
+fn is_about_a_stack(finding: &Finding) -> bool {
+    finding.subject.contains_key("stack")
 }
 
 fn plan(finding: &Finding, number: &str) -> FixPlan {
@@ -61,7 +61,7 @@ mod tests {
     use slowpath_tables::{Quantity, Unit};
 
     fn with_stack(row: Row) -> Finding {
-        let mut finding = finding(REUSE_BUFFER, "", 10.0);
+        let mut finding = finding(REUSE_BUFFER, 10.0);
         finding.subject.insert("stack".to_owned(), "main;copy_frame;malloc".into());
         finding.evidence[0].rows.push(row);
         finding
@@ -86,7 +86,9 @@ mod tests {
     #[test]
     fn without_lines_the_file_is_told_and_several_places_are_several_plans() {
         let asked = row([("function", "f".into()), ("file", "libvideo.so".into()), ("asked", true.into())]);
-        let findings = [with_stack(asked), finding(REUSE_BUFFER, "", 1.0)];
+        let mut nobody = finding(REUSE_BUFFER, 1.0);
+        nobody.subject.insert("stack".to_owned(), "".into());
+        let findings = [with_stack(asked), nobody];
         let made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
         let shown: Vec<_> = made.iter().map(|one| (one.plan.name.as_str(), one.plan.title.as_str())).collect();
         let unknown = "in the source: who asks for the block is not known";
@@ -96,8 +98,7 @@ mod tests {
     #[test]
     fn what_a_block_costs_elsewhere_is_no_place_of_its_own() {
         let asked = row([("function", "f".into()), ("file", "libvideo.so".into()), ("asked", true.into())]);
-        let mut elsewhere = finding(REUSE_BUFFER, "", 10.0);
-        elsewhere.name = background_reclaim::NAME.to_owned();
+        let elsewhere = finding(REUSE_BUFFER, 10.0);
         let made = proposed(&[with_stack(asked), elsewhere], &crate::Program::default(), &[], &Machine::default());
         assert_eq!(made.iter().map(|one| one.plan.name.as_str()).collect::<Vec<_>>(), [REUSE_BUFFER]);
     }

@@ -21,10 +21,11 @@ pub const FIX: Declaration = Declaration {
     by_hand: "in the source, at the place that the finding names (reserve instead of resize, calloc instead of malloc \
               and memset)",
     trial: "not by slowpath: it is a change of the source",
+    propose: Some(proposals),
 };
 
 /// One proposal a finding.
-pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     proposal_per_finding::proposals(case.findings, plan)
 }
 
@@ -57,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_place_the_change_and_the_saving_are_told() {
-        let mut finding = finding(RIGHT_SIZE_BUFFER, "", 10.0);
+        let mut finding = finding(RIGHT_SIZE_BUFFER, 10.0);
         finding.subject.insert("stack".to_owned(), "main;make_table;malloc".into());
         finding.evidence[0].rows.push(row([
             ("function", "make_table".into()),

@@ -27,10 +27,11 @@ pub const FIX: Declaration = Declaration {
               -XX:SharedArchiveFile=FILE for the JVM, a <cachedir> in fonts.conf for fonts, NODE_COMPILE_CACHE=DIRECTORY for Node.js. \
               Made by a user who may write there, with a umask of 022. Undo: remove the variable, then the directory",
     trial: "not by slowpath: it does not run the command that makes the copy. Make it, and compare with `slowpath launch --vs`",
+    propose: Some(proposals),
 };
 
 /// One proposal a finding: each is of another family of files.
-pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     proposal_per_finding::proposals(case.findings, plan)
 }
 

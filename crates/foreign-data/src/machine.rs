@@ -76,9 +76,13 @@ pub fn mountinfo(bytes: &[u8]) {
 
 /// Files of `/proc/PID` of others.
 pub fn proc_text(bytes: &[u8]) {
-    slowpath_launch::foreign::proc_text(bytes);
+    if let Some(line) = slowpath_process::StatLine::parse(bytes) {
+        assert!(line.name().len() + 2 <= bytes.len());
+        line.start();
+    }
     let text = String::from_utf8_lossy(bytes);
-    slowpath_capture::foreign::proc_text(bytes, &text);
+    slowpath_launch::foreign::proc_text(&text);
+    slowpath_capture::foreign::proc_text(&text);
     slowpath_artifacts::foreign::proc_text(bytes, &text);
     slowpath_syscall_cost::ThreadState::parse(&text);
 }

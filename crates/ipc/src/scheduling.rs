@@ -1,6 +1,7 @@
 //! How the kernel schedules a thread: policy, priority and nice as asked for, the effective priority as it is, and the
 //! CPU. Reading and setting for the calling thread only.
 
+use slowpath_process::StatLine;
 use std::io;
 
 /// Priority of the real-time callers: the highest of SCHED_FIFO (sched(7)).
@@ -97,24 +98,17 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     Ok((0..nix::sched::CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect())
 }
 
-/// State and effective priority of a thread, from a line of `/proc/PID/task/TID/stat` (proc_pid_stat(5), fields 3 and 18).
+/// State and effective priority of a thread (proc_pid_stat(5), fields 3 and 18).
 ///
 /// Field 18 is the priority in force, inherited ones included, which sched_getattr(2) does not show: 20 + nice for normal
 /// threads, -1 - priority for real-time ones (-100 for FIFO 99).
-pub fn of_stat(line: &str) -> Option<(char, i32)> {
-    // The command's name may hold spaces and brackets; the last closing one ends it.
-    let rest = line.get(line.rfind(')')? + 1..)?;
-    let mut fields = rest.split_ascii_whitespace();
-    let state = fields.next()?.chars().next()?;
-    let priority = fields.nth(14)?.parse().ok()?;
-    Some((state, priority))
+fn of_stat(line: &StatLine) -> Option<(char, i32)> {
+    Some((line.state()?, line.field(18)?))
 }
 
 /// What `of_stat` says of a thread of any process; `None` when it is gone.
 pub fn effective(process: u32, thread: u32) -> Option<(char, i32)> {
-    // The name in it may be any bytes.
-    let stat = std::fs::read(format!("/proc/{process}/task/{thread}/stat")).ok()?;
-    of_stat(&String::from_utf8_lossy(&stat))
+    of_stat(&StatLine::of_thread(process, thread)?)
 }
 
 /// CPU time of the calling process in ns.
@@ -158,9 +152,9 @@ mod tests {
     #[test]
     fn the_effective_priority_is_field_18_whatever_the_command_is_called() {
         let line = "42 (a) R (b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 -100 0 4 0";
-        assert_eq!(of_stat(line), Some(('S', -100)));
-        assert_eq!(of_stat("42 (cut"), None);
-        assert_eq!(of_stat("42 (cut) S 1 2"), None);
+        let read = |line: &str| of_stat(&StatLine::parse(line.as_bytes())?);
+        assert_eq!(read(line), Some(('S', -100)));
+        assert_eq!(read("42 (cut) S 1 2"), None);
     }
 
     #[test]

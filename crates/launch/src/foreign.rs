@@ -11,7 +11,7 @@ pub fn message(bytes: &[u8]) -> bool {
 }
 
 /// Files of `/proc/PID` as the launcher reads them.
-pub fn proc_text(text: &[u8]) {
+pub fn proc_text(text: &str) {
     launcher::proc_text(text);
 }
 

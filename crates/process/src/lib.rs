@@ -24,6 +24,7 @@ mod packet;
 mod page_size;
 mod removal;
 mod sandbox;
+mod stat_line;
 mod state;
 mod trusted_path;
 mod user_file_system;
@@ -44,6 +45,7 @@ pub use removal::{remove_directory, remove_directory_as, remove_empty_directory}
 pub use sandbox::{
     Duty, Place, Printing, Sandbox, SandboxError, become_before_exec, close_all_but, reduce_before_exec,
 };
+pub use stat_line::StatLine;
 pub use state::{Entry, Found, StateDirectory, StateError};
 pub use trusted_path::{
     FileIdentity, TrustedFile, fresh_directory, new_directory, open_beneath, open_plain, plain_directory,

@@ -1,7 +1,7 @@
 //! Who owns what outlives a process: it carries its owner's pid and start time in its name.
 
+use crate::stat_line::StatLine;
 use std::fmt;
-use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -29,18 +29,8 @@ impl Owner {
 
     /// The process that has this pid now; `None` when there is none or it is a zombie.
     pub fn of(pid: u32) -> Option<Self> {
-        // As bytes: a process may give itself any name, in any encoding or none, and must not look dead for it.
-        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        // The command name in parentheses may itself hold spaces and parentheses: fields count from the last ')'.
-        let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
-        let mut fields = std::str::from_utf8(stat.get(after_name..)?).ok()?.split_ascii_whitespace();
-        let state = fields.next()?;
-        if matches!(state, "Z" | "X") {
-            return None;
-        }
-        // `state` is field 3, so field 22 is the 19th after it.
-        let start = fields.nth(18)?.parse().ok()?;
-        Some(Self { pid, start })
+        let line = StatLine::of(pid).filter(|line| !line.has_ended())?;
+        Some(Self { pid, start: line.start()? })
     }
 
     /// Whether this very process still runs.
@@ -99,6 +89,17 @@ mod tests {
         let me = Owner::this_process().unwrap();
         assert!(me.is_alive());
         assert!(!Owner { start: me.start + 1, ..me }.is_alive());
+    }
+
+    #[test]
+    fn one_that_has_ended_and_is_not_reaped_is_not_alive() {
+        let mut child = std::process::Command::new("/bin/true").spawn().unwrap();
+        let began = std::time::Instant::now();
+        while Owner::of(child.id()).is_some() && began.elapsed().as_secs() < 60 {
+            std::thread::yield_now();
+        }
+        assert_eq!(Owner::of(child.id()), None);
+        child.wait().unwrap();
     }
 
     #[test]

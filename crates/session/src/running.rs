@@ -8,9 +8,9 @@ use crate::recording_writer::WriterProcess;
 use crate::streamed_recording::StreamedRecording;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use regex::Regex;
-use slowpath_capture::{Options, Running, running_since};
+use slowpath_capture::{Options, Running};
 use slowpath_launch::Identity;
-use slowpath_process::{DeadlineError, ProcessFiles, status_field, status_of};
+use slowpath_process::{DeadlineError, Owner, ProcessFiles, StatLine, status_field, status_of};
 use slowpath_recording::Manifest;
 use slowpath_tables::Bytes;
 use std::path::Path;
@@ -108,7 +108,7 @@ pub fn processes(mut pids: Vec<u32>) -> Result<Meant, Failure> {
                 return Err(Failure::new(Kind::Usage, format!("{pid} is a thread of process {process}"))
                     .hint(format!("all threads of a process are recorded: --pid {process}")));
             }
-            _ if running_since(*pid).is_none() => {
+            _ if Owner::of(*pid).is_none() => {
                 return Err(Failure::new(Kind::Usage, format!("there is no process {pid}")));
             }
             _ => {}
@@ -162,11 +162,7 @@ fn matching(expression: &Regex, progress: &dyn Progress) -> Vec<u32> {
 
 /// This process and those that started it for this command (sudo, a shell, timeout): the expression stands in their lines too.
 fn own_family() -> Vec<u32> {
-    let parent = |pid: &u32| {
-        let stat = String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat")).ok()?).into_owned();
-        // Behind the name, which may hold anything: state, then parent (proc_pid_stat(5)).
-        stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok().filter(|pid| *pid > 1)
-    };
+    let parent = |pid: &u32| StatLine::of(*pid)?.parent().filter(|pid| *pid > 1);
     std::iter::successors(Some(std::process::id()), parent).take(64).collect()
 }
 
@@ -178,18 +174,16 @@ fn watch(
     progress: &dyn Progress,
 ) -> Result<String, Failure> {
     let of = duration.map(|duration| format!(" of {} s", duration.as_secs_f64())).unwrap_or_default();
-    let processes: Option<Vec<(u32, Option<u64>)>> = match which {
-        Running::Processes(pids) => Some(pids.iter().map(|pid| (*pid, running_since(*pid))).collect()),
+    let processes: Option<Vec<Owner>> = match which {
+        Running::Processes(pids) => Some(pids.iter().filter_map(|pid| Owner::of(*pid)).collect()),
         Running::System => None,
     };
-    // A pid that another process has meanwhile has another start.
-    let runs = |(pid, since): &(u32, Option<u64>)| since.is_some() && running_since(*pid) == *since;
     loop {
         recording.tick()?;
         if let Some(stop) = recording.stop() {
             return Ok(stop);
         }
-        if processes.as_ref().is_some_and(|processes| !processes.iter().any(runs)) {
+        if processes.as_ref().is_some_and(|processes| !processes.iter().any(|one| one.is_alive())) {
             return Ok("the processes had ended".to_owned());
         }
         progress.step(&format!("recording for {} s{of}; ctrl-C ends and keeps it", recording.elapsed().as_secs()));

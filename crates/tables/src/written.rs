@@ -51,20 +51,23 @@ pub fn quantile(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A time such as `90`, `90s`, `10m` or `1.5h`.
+/// A time such as `90`, `300ms`, `90s`, `10m` (or `10min`) or `1.5h`.
 ///
 /// # Errors
 /// What is wrong, in a sentence.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let (digits, seconds) = match text.strip_suffix(['s', 'm', 'h']) {
-        Some(digits) if text.ends_with('m') => (digits, 60.0),
-        Some(digits) if text.ends_with('h') => (digits, 3600.0),
-        Some(digits) => (digits, 1.0),
-        None => (text, 1.0),
+    let wrong = || "expected a time such as 500ms, 30s, 10m or 1h".to_owned();
+    let (digits, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()));
+    let seconds = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
     };
-    match digits.parse::<f64>().map(|value| value * seconds) {
-        Ok(value) if value > 0.0 && value < 1e7 => Ok(Duration::from_secs_f64(value)),
-        _ => Err("expected a time such as 30s, 10m or 1h".to_owned()),
+    match digits.trim_end().parse::<f64>().map(|value| value * seconds) {
+        Ok(value) if (0.001..1e7).contains(&value) => Ok(Duration::from_secs_f64(value)),
+        _ => Err(wrong()),
     }
 }
 
@@ -88,7 +91,9 @@ mod tests {
         assert_eq!(duration("90").unwrap(), duration("90s").unwrap());
         assert_eq!((percent("2%"), percent("0.5")), (Ok(0.02), Ok(0.005)));
         assert_eq!(quantile("95"), Ok(0.95));
-        for bad in ["", "m", "-3s", "0", "1e99", "nan"] {
+        assert_eq!(duration("300ms"), Ok(Duration::from_millis(300)));
+        assert_eq!((duration("10min"), duration("10 m")), (duration("10m"), duration("600")));
+        for bad in ["", "m", "-3s", "0", "0.1ms", "1e99", "1e3", "nan", "inf", "5d", "5 ms x", "3hours"] {
             assert!(duration(bad).is_err(), "{bad:?}");
         }
         assert!(percent("0").is_err() && percent("nan").is_err() && quantile("100").is_err());

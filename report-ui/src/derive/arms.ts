@@ -4,10 +4,10 @@
 // which arm. It computes no statistics: medians, intervals and verdicts come from the experiment.
 
 import { inMillis } from "../format";
-import type { Arm, Diagnosis, Millis, Quantity, Role, Verdict } from "../types";
+import type { ArmSummary, Diagnosis, Millis, Quantity, ArmRole, Verdict } from "../types";
 
 export interface ArmRow {
-  arm: Arm;
+  arm: ArmSummary;
   /** What is judged of every launch; the index is the block. */
   samples: (Millis | null)[];
   /** Launches that count, in the order of their blocks. */
@@ -46,14 +46,14 @@ export function leadingFix(verdicts: Verdict[]): Verdict | undefined {
   return verdicts.find((verdict) => verdict.fix);
 }
 
-const ROLE_ORDER: Role[] = ["baseline", "fix", "rival", "sham", "warm"];
+const ROLE_ORDER: ArmRole[] = ["baseline", "fix", "rival", "sham", "warm"];
 
 export function armsPicture(diagnosis: Diagnosis): ArmsPicture {
   const { arms, blocks } = diagnosis.launch;
   const baselineArm = arms.find((a) => a.role === "baseline") ?? null;
   const byCpu = diagnosis.launch.judged_by === "cpu";
-  const samplesOf = (arm: Arm): (Millis | null)[] => (byCpu ? (arm.cpu_samples_ms ?? []) : arm.samples_ms);
-  const shownOf = (arm: Arm | null): Quantity | null => (byCpu ? arm?.cpu : arm?.median) ?? null;
+  const samplesOf = (arm: ArmSummary): (Millis | null)[] => (byCpu ? (arm.cpu_samples_ms ?? []) : arm.samples_ms);
+  const shownOf = (arm: ArmSummary | null): Quantity | null => (byCpu ? arm?.cpu : arm?.median) ?? null;
   const baselineMedian = millisOf(shownOf(baselineArm));
   const leading = leadingFix(diagnosis.verdicts)?.arm;
   const rows = arms
@@ -86,7 +86,7 @@ export function armsPicture(diagnosis: Diagnosis): ArmsPicture {
 }
 
 /** An arm's name and what it does, where its title says more than its name. */
-export function armLabel(arm: Pick<Arm, "name" | "title">): { name: string; what: string | null } {
+export function armLabel(arm: Pick<ArmSummary, "name" | "title">): { name: string; what: string | null } {
   const plain = (text: string): string => text.toLowerCase().replace(/[^a-z0-9]+/g, " ").trim();
   return arm.title === "" || plain(arm.title) === plain(arm.name) ? { name: arm.title || arm.name, what: null } : { name: arm.name, what: arm.title };
 }

@@ -2,7 +2,7 @@
 //
 // Owns the words of measures and what is said of a change. Figures come as they are.
 
-import type { Change, Comparison, ComparedRecording, FindingChange, FunctionChange, LedgerChange, Measure } from "../comparison-types";
+import type { Change, RecordingComparison, ComparedRecording, FindingChange, FunctionChange, LedgerChange, Measure } from "../generated/comparison-page";
 import { shellCommand } from "../display-text";
 import { inUnit, percent, quantityInterval, quantityValue } from "../format";
 import type { LedgerRow, Quantity } from "../types";
@@ -33,7 +33,7 @@ export function measureWords(measure: Measure): string {
   return MEASURES.get(measure)?.words ?? measure;
 }
 
-export type Per = Comparison["per"];
+export type Per = RecordingComparison["per"];
 
 /** A launch has one time to ready, however long. */
 export function perOf(measure: Measure, per: Per): Per {
@@ -58,7 +58,7 @@ export function judged({ difference: { low, high } }: Change): "helps" | "hurts"
   return high < 0 ? "helps" : low > 0 ? "hurts" : null;
 }
 
-export function titleOf({ before, after }: Comparison): string {
+export function titleOf({ before, after }: RecordingComparison): string {
   const command = (side: ComparedRecording[]): string => shellCommand(side[0]?.command ?? []);
   return command(before) === command(after) ? command(before) : `${command(before)} → ${command(after)}`;
 }
@@ -72,7 +72,7 @@ export function sideWords(side: readonly ComparedRecording[]): string {
 }
 
 /** The largest changes in sentences. */
-export function comparisonAnswer(comparison: Comparison): Words {
+export function comparisonAnswer(comparison: RecordingComparison): Words {
   const { per, totals, functions } = comparison;
   const said = (c: Change): string => `${figure(c.before, per)} before, ${figure(c.after, per)} after`;
   const total = totals.find((t) => t.measure === "cpu_time") ?? totals.find((t) => t.measure === "sampled_cpu_time");

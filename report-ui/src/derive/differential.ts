@@ -4,7 +4,7 @@
 // more after and blue where there is less, for what is its own, and the stronger, the larger the change is beside
 // the largest of all boxes. Figures are those of one recording or one second; nothing else makes the sides equal.
 
-import type { DifferentialGraph, DifferentialTree } from "../comparison-types";
+import type { DifferentialGraph, DifferentialTree } from "../generated/comparison-page";
 import type { FlameTree } from "../types";
 import { functionsOf, indexTree, ROOT, type Direction } from "./flame-tree";
 

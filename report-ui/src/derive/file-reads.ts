@@ -3,7 +3,7 @@
 // Owns grouping the columns by file (a counting sort that keeps the order of time), the waste of
 // each file, and finding the read under a pointer. Leaves pixels to the views.
 
-import type { IoFile, IoMap, Nanos, Pages, Section } from "../types";
+import type { IoFile, IoMap, Nanos, Pages, IoSection } from "../types";
 import { PageSet } from "./page-set";
 
 export interface FileReads {
@@ -123,8 +123,8 @@ export function nearestRead(reads: FileReads, page: number, at: Nanos, tolerance
 }
 
 /** The section that holds a byte offset; where sections overlap, the smallest. */
-export function sectionAt(file: IoFile, offset: number): Section | null {
-  let best: Section | null = null;
+export function sectionAt(file: IoFile, offset: number): IoSection | null {
+  let best: IoSection | null = null;
   for (const s of file.sections) {
     if (offset >= s.offset && offset < s.offset + s.size && (best === null || s.size < best.size)) best = s;
   }

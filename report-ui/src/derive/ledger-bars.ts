@@ -4,13 +4,13 @@
 // in the same order everywhere, so that bars can be compared; the rows of its table come as they are.
 
 import { count } from "../format";
-import type { LedgerCategory, LedgerProcess, LedgerRow, LedgerSum, LedgerThread, HtmlLedger, Quantity } from "../types";
+import type { Category, LedgerProcess, LedgerRow, LedgerSum, LedgerThread, HtmlLedger, Quantity } from "../types";
 
 export const UNEXPLAINED = "unexplained";
-export type BarPart = LedgerCategory | typeof UNEXPLAINED;
+export type BarPart = Category | typeof UNEXPLAINED;
 
 /** All categories in the order of a bar: running, in faults and calls, kept from running, and `waits` for what others do. */
-export const CATEGORIES: ReadonlyMap<LedgerCategory, { words: string; did: string; waits?: boolean }> = new Map([
+export const CATEGORIES: ReadonlyMap<Category, { words: string; did: string; waits?: boolean }> = new Map([
   ["user", { words: "user", did: "ran in user mode" }],
   ["kernel", { words: "kernel", did: "ran in the kernel, outside of page faults and recorded memory calls" }],
   ["on_cpu", { words: "user or kernel", did: "ran; too little is known to tell user from kernel" }],
@@ -30,7 +30,7 @@ export const CATEGORIES: ReadonlyMap<LedgerCategory, { words: string; did: strin
   ["stopped", { words: "stopped", did: "stopped by a signal, a tracer or a freezer", waits: true }],
 ]);
 
-export const ORDER: readonly LedgerCategory[] = [...CATEGORIES.keys()];
+export const ORDER: readonly Category[] = [...CATEGORIES.keys()];
 
 /** Whether a thread that has nothing to do spends its time so. */
 export function isWaiting(part: BarPart): boolean {
@@ -136,7 +136,7 @@ export function barOf(name: string, detail: string, whole: Quantity, rows: reado
 /** All bars as one; its rows have no intervals. */
 function sum(bars: readonly LedgerBar[]): LedgerBar {
   const ms = (value: number): Quantity => ({ value, low: null, high: null, unit: "ms" });
-  const times = new Map<LedgerCategory, number>();
+  const times = new Map<Category, number>();
   let whole = 0;
   let unexplained: number | null = null;
   for (const b of bars) {

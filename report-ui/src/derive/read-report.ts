@@ -3,10 +3,10 @@
 // Owns the checks without which a view could fail half-way: the schema, columns of one length whose
 // indices exist, and trees that are trees. It does not judge the content.
 
-import { COMPARISON_SCHEMA, type HtmlComparison } from "../comparison-types";
-import type { SideBySide } from "../side-by-side-types";
+import type { HtmlComparison } from "../generated/comparison-page";
+import type { SideBySide } from "../types";
 import { BrokenTimeline, readTimeline, type Timeline } from "./timeline";
-import { SCHEMA, type FlameGraphs, type IoMap, type Report } from "../types";
+import { COMPARISON_SCHEMA, SCHEMA, type FlameGraphs, type IoMap, type Report } from "../types";
 
 /** Thrown when the data block cannot be shown; its message is meant for the reader. */
 export class UnreadableReport extends Error {

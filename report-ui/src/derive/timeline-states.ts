@@ -1,7 +1,7 @@
 // What the states of the timeline are called, in which order they are stacked, and which colour they have.
 
 import { CATEGORIES, ORDER } from "./ledger-bars";
-import type { LedgerCategory } from "../types";
+import type { Category } from "../types";
 
 export interface StateKind {
   words: string;
@@ -27,7 +27,7 @@ export function stateKinds(names: readonly string[]): StateKind[] {
   const order = [...OWN.keys(), ...ORDER] as string[];
   return names.map((name) => {
     const own = OWN.get(name);
-    const category = CATEGORIES.get(name as LedgerCategory);
+    const category = CATEGORIES.get(name as Category);
     const rank = order.indexOf(name);
     if (own) return { ...own, rank };
     return { words: category?.words ?? name, did: category?.did ?? "", variable: `--ledger-${name.replaceAll("_", "-")}`, rank: rank < 0 ? order.length : rank };

@@ -4,7 +4,7 @@
 // and `states`; each line has one entry more than spans, whose start is where its last span ends.
 
 import type { Nanos } from "../types";
-import type { PageTimeline, TimelineDevice, TimelineLine } from "../timeline-types";
+import type { PageTimeline, TimelineDevice, TimelineLine } from "../types";
 import { bytesOf, numbersOf } from "./columns";
 import { firstAtOrAfter } from "./file-reads";
 

@@ -4,16 +4,16 @@
 // second with their own figures, sham arms only as doubts (in `answer.ts`).
 
 import { count, inUnit, negated, percent, quantityInterval, quantityValue } from "../format";
-import type { Arm, Decision, Diagnosis, Verdict } from "../types";
+import type { ArmSummary, Decision, Diagnosis, Verdict } from "../types";
 import { armLabel, leadingFix, millisOf, type ArmsPicture } from "./arms";
 import { interval, strong, type Words } from "./words";
 
-function armOf(diagnosis: Diagnosis, v: Verdict): Arm | undefined {
+function armOf(diagnosis: Diagnosis, v: Verdict): ArmSummary | undefined {
   return diagnosis.launch.arms.find((a) => a.name === v.arm);
 }
 
 /** A verdict on an arm that was not launched is one on a fix that could not be tried. */
-function roleOf(diagnosis: Diagnosis, v: Verdict): Arm["role"] {
+function roleOf(diagnosis: Diagnosis, v: Verdict): ArmSummary["role"] {
   return armOf(diagnosis, v)?.role ?? "fix";
 }
 
@@ -37,7 +37,7 @@ export function headlineArm(diagnosis: Diagnosis): Verdict | null {
 export function whatWasTried(diagnosis: Diagnosis, picture: ArmsPicture): Words {
   if (diagnosis.warm) return decisions(diagnosis, picture);
   const main = headlineArm(diagnosis);
-  const others = (role: Arm["role"]): Verdict[] => diagnosis.verdicts.filter((v) => v !== main && roleOf(diagnosis, v) === role).sort(byGain);
+  const others = (role: ArmSummary["role"]): Verdict[] => diagnosis.verdicts.filter((v) => v !== main && roleOf(diagnosis, v) === role).sort(byGain);
   const list = (verdicts: Verdict[]): string => verdicts.map((v) => `${nameOf(diagnosis, v)} (${outcomeWords(v, true)})`).join(", ");
   const [variants, rivals] = [others("fix"), others("rival")];
   const fixes = main ? [main, ...variants] : [];

@@ -6,7 +6,7 @@
 import { armLabel, blockSummary, type ArmRow, type ArmsPicture, type Interval } from "../derive/arms";
 import { decimalTicks, linearScale, type LinearScale } from "../derive/axis";
 import { count, duration, inUnit, percent, quantityInterval, quantityValue, significant } from "../format";
-import type { Arm, Quantity, Verdict } from "../types";
+import type { ArmSummary, Quantity, Verdict } from "../types";
 import { h, isolated, section, svg, type Child } from "./element";
 import type { Tooltip } from "./tooltip";
 
@@ -59,12 +59,12 @@ function tableRow(row: ArmRow, picture: HTMLTableCellElement | null, warm: boole
 }
 
 /** What stands beside the CPU time: time to ready, faults, and the price in memory. */
-function beside(arm: Arm): Child {
+function beside(arm: ArmSummary): Child {
   const told: [string, Quantity | null | undefined][] = [["ready", arm.median], ["faults", arm.minor_faults], ["peak", arm.peak_rss]];
   return told.filter(([, q]) => q).map(([name, q]) => h("div", { title: q ? (quantityInterval(q) ?? "no interval") : null }, h("span", { class: "quiet" }, `${name} `), q ? quantityValue(q) : ""));
 }
 
-function armHead(arm: Arm): Child {
+function armHead(arm: ArmSummary): Child {
   const { name, what } = armLabel(arm);
   return [isolated(name), what ? h("div", { class: "quiet what" }, what) : null];
 }

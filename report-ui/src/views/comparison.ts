@@ -1,6 +1,6 @@
 // The page of a comparison: what changed in sentences and tables, and what speaks against the figures.
 
-import type { Change, Comparison, ComparedRecording, HtmlComparison, FindingChange, Measure } from "../comparison-types";
+import type { Change, RecordingComparison, ComparedRecording, HtmlComparison, FindingChange, Measure } from "../generated/comparison-page";
 import { beside, comparisonAnswer, figure, functionTables, judged, measureWords, MEASURES, perOf, shortName, sideWords, stateWords, titleOf, type Per } from "../derive/comparison";
 import { shellCommand } from "../display-text";
 import { count, quantityInterval } from "../format";
@@ -29,16 +29,16 @@ export function comparisonHead({ comparison, generated }: HtmlComparison): HTMLE
 
 const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}`;
 
-const intervalHead = (comparison: Comparison): string => (comparison.has_intervals ? "95 % interval" : "In %");
+const intervalHead = (comparison: RecordingComparison): string => (comparison.has_intervals ? "95 % interval" : "In %");
 
 function changeCell(change: Change, per: Per): Child {
   const verdict = judged(change);
   return h("span", { class: verdict && `outcome-${verdict}` }, figure(change.difference, per, true));
 }
 
-export function totalsView(comparison: Comparison): HTMLElement {
+export function totalsView(comparison: RecordingComparison): HTMLElement {
   const head = [comparison.per === "second" ? "Each second" : "Whole recording", "Before", "After", "Change", intervalHead(comparison)];
-  const row = ({ measure, change }: Comparison["totals"][number]): HTMLElement => {
+  const row = ({ measure, change }: RecordingComparison["totals"][number]): HTMLElement => {
     const per = perOf(measure, comparison.per);
     const known = MEASURES.get(measure);
     return h(
@@ -58,7 +58,7 @@ export function totalsView(comparison: Comparison): HTMLElement {
   );
 }
 
-export function findingChangesView(comparison: Comparison): HTMLElement {
+export function findingChangesView(comparison: RecordingComparison): HTMLElement {
   const { findings, per } = comparison;
   if (findings.length === 0) return section("findings", "Findings", h("p", { class: "empty" }, "No finding on either side."));
   const cost = (q: Quantity | null, found: number, of: number): Child => (q === null ? h("span", { class: "quiet" }, "not found") : [figure(q, per), found < of ? h("span", { class: "quiet" }, ` in ${count(found)} of ${count(of)}`) : null]);
@@ -84,7 +84,7 @@ interface Changed {
 }
 
 /** Columns of figures; rows come with the largest differences first. */
-function changeColumns<Row extends Changed>(comparison: Comparison, measure: Measure): Column<Row>[] {
+function changeColumns<Row extends Changed>(comparison: RecordingComparison, measure: Measure): Column<Row>[] {
   const per = perOf(measure, comparison.per);
   return [
     { key: "before", label: "Before", numeric: true, sortBy: (r) => r.change.before.value, cell: (r) => figure(r.change.before, per) },
@@ -95,7 +95,7 @@ function changeColumns<Row extends Changed>(comparison: Comparison, measure: Mea
 }
 
 /** Null where no measure of functions could be compared. */
-export function functionChangesView(comparison: Comparison): HTMLElement | null {
+export function functionChangesView(comparison: RecordingComparison): HTMLElement | null {
   const tables = functionTables(comparison.functions);
   if (tables.length === 0) return null;
   const left = comparison.functions_left_out;
@@ -120,7 +120,7 @@ export function functionChangesView(comparison: Comparison): HTMLElement | null 
 const caption = (measure: Measure): string => measureWords(measure).replace(/^./, (c) => c.toUpperCase());
 
 /** Null where one program ran: its figures are those of the whole. */
-export function programChangesView(comparison: Comparison): HTMLElement | null {
+export function programChangesView(comparison: RecordingComparison): HTMLElement | null {
   const programs = new Set(comparison.programs.map((p) => p.program));
   if (programs.size < 2) return null;
   const measures = [...MEASURES.keys()].filter((m) => comparison.programs.some((p) => p.measure === m));
@@ -135,7 +135,7 @@ export function programChangesView(comparison: Comparison): HTMLElement | null {
   );
 }
 
-export function comparisonCircumstances(comparison: Comparison): HTMLElement {
+export function comparisonCircumstances(comparison: RecordingComparison): HTMLElement {
   const lost = (r: ComparedRecording): string => {
     const kinds = Object.entries(r.losses).filter(([, n]) => n > 0);
     return kinds.length === 0 ? "none" : kinds.map(([kind, n]) => `${kind} ${count(n)}`).join(", ");

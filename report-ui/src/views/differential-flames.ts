@@ -1,6 +1,6 @@
 // The flame graphs of two sets of recordings laid over each other: widths of one side, colours by change.
 
-import type { DifferentialFlames, DifferentialGraph, DifferentialTree } from "../comparison-types";
+import type { DifferentialFlames, DifferentialGraph, DifferentialTree } from "../generated/comparison-page";
 import { change, chanceOf, colourOf, differences, functionDifferences, largestChange, onlyThere, sideTree, STEP_FROM, STEPS, stepOf, type Differences, type FunctionDifference, type Of, type Side } from "../derive/differential";
 import { indexTree, ROOT, type Direction } from "../derive/flame-tree";
 import { inUnit, percent } from "../format";

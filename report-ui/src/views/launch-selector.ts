@@ -7,7 +7,7 @@ import type { Timeline } from "../derive/timeline";
 import { threadLabel } from "../derive/timeline-rows";
 import { duration, moment } from "../format";
 import type { Selections } from "../selection";
-import type { SideBySide, SiblingStart } from "../side-by-side-types";
+import type { SideBySide, SiblingStart } from "../types";
 
 type Select = () => void;
 

@@ -1,6 +1,6 @@
 // Where the time went before and after: two bars of one scale for each program, and the table behind them.
 
-import type { Comparison } from "../comparison-types";
+import type { RecordingComparison } from "../generated/comparison-page";
 import { beside, figure, judged, ledgerPairs, partsOf, type LedgerPair, type Per } from "../derive/comparison";
 import { barSentence, partDid, partWords, UNEXPLAINED, type BarPart, type BarRow } from "../derive/ledger-bars";
 import { count } from "../format";
@@ -12,7 +12,7 @@ import type { Tooltip, TooltipLine } from "./tooltip";
 const PROGRAMS = 8;
 
 /** Null where the recordings have no ledger to compare. */
-export function ledgerPairsView({ ledger, per }: Comparison, tooltip: Tooltip): HTMLElement | null {
+export function ledgerPairsView({ ledger, per }: RecordingComparison, tooltip: Tooltip): HTMLElement | null {
   if (ledger.length === 0) return null;
   const list = h("div", { class: "ledger-bars" });
   const more = h("button", { type: "button", class: "more", onclick: () => ((limit = Infinity), fill()) });

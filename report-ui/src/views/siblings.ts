@@ -3,7 +3,7 @@
 import { barSentence, partDid, partWords, type BarPart, type BarRow } from "../derive/ledger-bars";
 import { siblingPicture, type SiblingBar, type SiblingPicture } from "../derive/siblings";
 import { count, duration, inUnit, percent } from "../format";
-import type { SiblingStart, SiblingStarts } from "../side-by-side-types";
+import type { SiblingStart, SiblingStarts } from "../types";
 import type { Selections } from "../selection";
 import type { Finding, Nanos } from "../types";
 import { wordsOf } from "./answer";

@@ -4,8 +4,8 @@ import { launchesPlaceText, readLaunchesPlace } from "../derive/place-in-page";
 import { barSentence, CATEGORIES, ORDER, partDid, partWords, UNEXPLAINED, type BarPart, type BarRow } from "../derive/ledger-bars";
 import { growthAnswer, growthOf, launchesPicture, launchNames, scopeWords, spanOwner, spanPart, spanWords, type Growth, type LaunchGroup, type LaunchRow, type Scope, type SpanGrowth } from "../derive/side-by-side";
 import { count, duration, inUnit, percent } from "../format";
-import type { SideBySide } from "../side-by-side-types";
-import type { LedgerCategory, Nanos } from "../types";
+import type { SideBySide } from "../types";
+import type { Category, Nanos } from "../types";
 import { wordsOf } from "./answer";
 import { h, isolated, section, type Child } from "./element";
 import type { LaunchSelector } from "./launch-selector";
@@ -163,7 +163,7 @@ function launchesTable(data: SideBySide, parts: readonly BarPart[]): HTMLElement
   const names = launchNames(data.launches);
   const rows = data.launches.map((launch, i) => ({ launch, name: names[i]! }));
   type Row = (typeof rows)[number];
-  const time = ({ launch }: Row, part: BarPart): Nanos => (part === UNEXPLAINED ? launch.unexplained_ns : (launch.times.find((t) => t.category === (part as LedgerCategory))?.time_ns ?? 0));
+  const time = ({ launch }: Row, part: BarPart): Nanos => (part === UNEXPLAINED ? launch.unexplained_ns : (launch.times.find((t) => t.category === (part as Category))?.time_ns ?? 0));
   const columns: Column<Row>[] = [
     { key: "launch", label: "Launch", sortBy: (r) => r.name, cell: (r) => isolated(r.name) },
     ...(data.groups.length > 1 ? [{ key: "group", label: "Group", sortBy: (r: Row) => data.groups[r.launch.group]!, cell: (r: Row) => isolated(data.groups[r.launch.group]!) }] : []),

@@ -26,6 +26,7 @@ use super::memory_evidence::{perf_target, rounded};
 use crate::background_reclaim::{BackgroundReclaim, Task, ThreadCost, sum};
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Finding, row};
+use crate::fix_inputs::FixInputs;
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
 use crate::usage::own_cpu_times;
@@ -147,6 +148,7 @@ fn finding(mut launches: Vec<Found<'_>>, kept: &BTreeMap<String, String>) -> Opt
         reasons,
         evidence,
         fixes,
+        fix_inputs: FixInputs::default(),
         see_by_hand: see_by_hand(found),
     })
 }

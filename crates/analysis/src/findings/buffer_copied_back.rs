@@ -40,6 +40,7 @@ use super::memory_use::MemoryUse;
 use super::sampled_time::sampled_time;
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Finding};
+use crate::fix_inputs::FixInputs;
 use crate::interval::summarize;
 use crate::memory_fixes::AVOID_COPY;
 use round_trips::{CopySide, RoundTrip};
@@ -163,6 +164,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         reasons,
         evidence,
         fixes: vec![AVOID_COPY.to_owned()],
+        fix_inputs: FixInputs::default(),
         see_by_hand: see_by_hand(found),
     })
 }

@@ -20,6 +20,7 @@ use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Evidence, Finding, Row, milliseconds, row};
 use crate::findings::Observation;
 use crate::findings::doubts::Doubts;
+use crate::fix_inputs::FixInputs;
 use crate::integer_hash::IntegerMap;
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
@@ -149,6 +150,7 @@ pub fn find(observation: &Observation<'_>) -> Option<Finding> {
         reasons,
         evidence,
         fixes: vec!["preload_plan".to_owned(), "readahead_size".to_owned()],
+        fix_inputs: FixInputs::default(),
         see_by_hand: "cold, as root: perf trace -F maj --no-syscalls -- COMMAND lists the major faults with file and \
                       offset; perf record -e filemap:mm_filemap_add_to_page_cache -- COMMAND every page that was read"
             .to_owned(),

@@ -17,6 +17,7 @@ use crate::declaration::Input;
 use crate::fallbacks::open_call::{error_name, split};
 use crate::fallbacks::{End, Problem};
 use crate::finding::{Confidence, Evidence, Finding, Row, row};
+use crate::fix_inputs::FixInputs;
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
 use crate::off_cpu_times::waits_recorded;
@@ -126,6 +127,7 @@ fn finding(facts: &LaunchFacts<'_>, family: &Family<'_>, cost: Quantity, share: 
         reasons,
         evidence: vec![each_row(family), artifact_rows(&artifacts), process_rows(facts, family)],
         fixes: kind.fixes.iter().map(|fix| (*fix).to_owned()).collect(),
+        fix_inputs: FixInputs::default(),
         see_by_hand: kind.by_hand.to_owned(),
     }
 }

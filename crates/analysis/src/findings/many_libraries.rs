@@ -21,6 +21,7 @@ use super::relocation_cost::{LEAST_COST, LEAST_SHARE};
 use crate::declaration::{Declaration, ShowsIn};
 use crate::files::FileId;
 use crate::finding::{Evidence, Finding, Row, milliseconds, row};
+use crate::fix_inputs::FixInputs;
 use crate::launch_facts::LaunchFacts;
 use crate::loader_work::Start;
 use serde_json::Value;
@@ -122,6 +123,7 @@ fn finding(costs: &[Nanos], shown: &Found<'_>) -> Option<Finding> {
         reasons,
         evidence: evidence(shown),
         fixes: Vec::new(),
+        fix_inputs: FixInputs::default(),
         see_by_hand: FINDING.by_hand.to_owned(),
     })
 }

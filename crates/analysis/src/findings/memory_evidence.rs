@@ -4,8 +4,9 @@ use super::allocating_stack::AllocatingStack;
 use super::fault_sums::FaultSums;
 use super::materiality::CostShare;
 use crate::finding::{Evidence, Row, milliseconds, row};
+use crate::fix_inputs::FixInputs;
 use crate::function_weights::FunctionWeights;
-use crate::memory_fixes::{IS_PREDICTED, MallocSettings};
+use crate::memory_fixes::MallocSettings;
 use serde_json::Value;
 use slowpath_tables::{Nanos, ProcessKey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,15 +126,20 @@ impl WayOut {
     }
 }
 
-/// What would end it, row by row: `settings` is for whoever tries it.
+/// What would end it, row by row.
 pub(crate) fn ways_out(ways: &[WayOut]) -> Evidence {
-    let rows = ways.iter().map(|way| {
-        let mut shown = row([("fix", Value::from(way.fix)), ("how", Value::from(way.how.as_str()))]);
-        shown.extend(way.settings.map(|settings| ("settings".to_owned(), Value::from(settings.to_string()))));
-        shown.extend(way.is_predicted.then(|| (IS_PREDICTED.to_owned(), Value::from(true))));
-        shown
-    });
+    let rows = ways.iter().map(|way| row([("fix", Value::from(way.fix)), ("how", Value::from(way.how.as_str()))]));
     Evidence { text: "What would end it, or make it cheaper.".to_owned(), rows: rows.collect() }
+}
+
+/// What the fixes of these need to know.
+pub(crate) fn fix_inputs(ways: &[WayOut]) -> FixInputs {
+    let predicted = ways.iter().filter(|way| way.is_predicted);
+    FixInputs {
+        malloc: ways.iter().filter_map(|way| way.settings).reduce(MallocSettings::with),
+        predicted_for: predicted.map(|way| way.fix.to_owned()).collect(),
+        ..FixInputs::default()
+    }
 }
 
 /// What every finding about memory is about: program, stack, function, share of the time.

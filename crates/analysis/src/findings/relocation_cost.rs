@@ -24,6 +24,7 @@ use super::loader_findings::{ObjectNames, cost_of, doubts, is_material, millisec
 use crate::declaration::{Declaration, ShowsIn};
 use crate::files::FileId;
 use crate::finding::{Evidence, Finding, Row, milliseconds, row};
+use crate::fix_inputs::FixInputs;
 use crate::launch_facts::LaunchFacts;
 use crate::loader_work::{Relocated, Start};
 use serde_json::Value;
@@ -170,6 +171,7 @@ fn finding(costs: &[Nanos], shown: &Found<'_>) -> Option<Finding> {
         reasons,
         evidence: evidence(shown, &names, &objects),
         fixes: Vec::new(),
+        fix_inputs: FixInputs::default(),
         see_by_hand: FINDING.by_hand.to_owned(),
     })
 }

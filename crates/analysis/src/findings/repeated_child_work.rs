@@ -27,6 +27,7 @@ use crate::call_stacks::CallStacks;
 use crate::children::{Origin, kind_of};
 use crate::declaration::{Declaration, Input, ShowsIn};
 use crate::finding::{Confidence, Evidence, Finding, Row, row};
+use crate::fix_inputs::FixInputs;
 use crate::function_weights::heaviest;
 use crate::inherited_loads::InheritedLoads;
 use crate::interval::summarize;
@@ -197,6 +198,7 @@ fn finding(name: &str, found: &Found<'_>, cost: Quantity, share: f64) -> Finding
     let children = found.children();
     let is_cpu = waits_recorded(&found.facts.tables);
     let repeated = Repeated::new(found);
+    let loads = InheritedLoads::of(found.facts, &found.siblings);
     let Doubts { confidence, reasons } = doubts(found);
     let origin = match found.siblings.origin {
         Origin::Executed => "executed",
@@ -221,8 +223,9 @@ fn finding(name: &str, found: &Found<'_>, cost: Quantity, share: f64) -> Finding
         cost,
         confidence,
         reasons,
-        evidence: evidence(found, &repeated),
+        evidence: evidence(found, &repeated, loads.as_ref()),
         fixes: vec![PRELOAD_IN_ZYGOTE.to_owned()],
+        fix_inputs: FixInputs { inherited_loads: loads, ..FixInputs::default() },
         see_by_hand: FINDING.by_hand.to_owned(),
     }
 }
@@ -337,9 +340,9 @@ impl Repeated {
     }
 }
 
-fn evidence(found: &Found<'_>, repeated: &Repeated) -> Vec<Evidence> {
+fn evidence(found: &Found<'_>, repeated: &Repeated, loads: Option<&InheritedLoads>) -> Vec<Evidence> {
     let mut evidence = vec![each_row(found, repeated), kind_rows(found), step_rows(found)];
-    evidence.extend(InheritedLoads::of(found.facts, &found.siblings).map(|loads| loads.evidence()));
+    evidence.extend(loads.map(InheritedLoads::evidence));
     evidence.extend(function_rows(found, repeated));
     evidence
 }

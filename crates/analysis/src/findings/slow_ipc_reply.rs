@@ -31,6 +31,7 @@ use crate::call_stacks::CallStacks;
 use crate::critical_path::Request;
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Evidence, Finding, Row, milliseconds, row};
+use crate::fix_inputs::FixInputs;
 use crate::integer_hash::IntegerSet;
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
@@ -287,6 +288,7 @@ fn finding((client, worker): &Names, found: &[Found<'_>], shown: &Found<'_>) -> 
         reasons,
         evidence: vec![reply_rows(shown), place_rows(&places), slowest_rows(shown)],
         fixes: Vec::new(),
+        fix_inputs: FixInputs::default(),
         see_by_hand: FINDING.by_hand.to_owned(),
     }
 }

@@ -27,6 +27,7 @@ use crate::call_stacks::{CallStacks, StackPath};
 use crate::critical_path::{EndedBy, Step, chain};
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Evidence, Finding, Row, milliseconds, row};
+use crate::fix_inputs::FixInputs;
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
 use crate::ledger::Category;
@@ -191,6 +192,7 @@ fn finding(found: &[Found<'_>], shown: &Found<'_>) -> Finding {
         reasons,
         evidence: vec![place_rows(&places), process_rows(shown, &processes)],
         fixes: Vec::new(),
+        fix_inputs: FixInputs::default(),
         see_by_hand: FINDING.by_hand.to_owned(),
     }
 }

@@ -180,6 +180,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         reasons,
         evidence,
         fixes: ways.iter().map(|way| way.fix.to_owned()).collect(),
+        fix_inputs: super::memory_evidence::fix_inputs(&ways),
         see_by_hand: see_by_hand(found),
     })
 }

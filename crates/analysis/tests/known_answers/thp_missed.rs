@@ -185,7 +185,7 @@ fn memory_of_malloc_that_is_filled_in_small_pages_is_found_with_its_bill() {
     assert!(row(&finding, "cause")["cause"].as_str().unwrap().contains("nobody did"));
     assert_eq!(row(&finding, "fault_ms")["function"], "memset");
     assert_eq!(finding.fixes, ["huge_pages", "advise_huge_pages"]);
-    assert_eq!(row(&finding, "is_predicted")["fix"], "huge_pages");
+    assert_eq!(finding.fix_inputs.predicted_for[0], "huge_pages");
     let parts: Vec<f64> = finding.evidence[0].rows.iter().map(|row| row["total_ms"].as_f64().unwrap()).collect();
     assert_eq!(parts, [15.872, 7.936, 23.808]);
 }

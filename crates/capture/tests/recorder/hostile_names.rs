@@ -6,7 +6,8 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, execv, fork, pipe, read, write};
-use slowpath_capture::{Options, Recorder, Running, decode, running_since};
+use slowpath_capture::{Options, Recorder, Running, decode};
+use slowpath_process::Owner;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 
@@ -70,7 +71,7 @@ fn a_process_whose_name_is_no_utf_8_runs_and_is_followed() {
     };
     read(&ready, &mut [0]).unwrap();
     let pid = child.as_raw().unsigned_abs();
-    let since = running_since(pid);
+    let since = Owner::of(pid);
     recorder.attach_running(&Running::Processes(vec![pid])).unwrap();
     let raw = recorder.finish().unwrap();
     nix::sys::signal::kill(child, nix::sys::signal::Signal::SIGKILL).unwrap();

@@ -4,6 +4,7 @@ pub(super) mod hardware;
 pub(super) mod kernel;
 pub(super) mod memory;
 pub(super) mod mitigations;
+pub(super) mod proactive_reclaim;
 pub(super) mod scheduler;
 pub(super) mod selinux;
 

@@ -5,10 +5,9 @@ use crate::place::Missing;
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, Here, How, Part, SYS_NICE, Setting, Toggle};
-use procfs_core::FromRead;
-use procfs_core::process::Stat;
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
+use slowpath_process::StatLine;
 
 /// The factor.
 pub const SCHEDULING: Factor = Factor {
@@ -36,17 +35,19 @@ fn read(subject: &Subject<'_>) -> Reading {
         Ok(text) => text,
         Err(missing) => return Reading::missing(&missing, ""),
     };
-    let Some(stat) = has_form(&text).then(|| Stat::from_read(text.as_bytes()).ok()).flatten() else {
+    let Some((stat, nice)) =
+        StatLine::parse(text.as_bytes()).and_then(|stat| Some((stat.clone(), stat.field::<i32>(19)?)))
+    else {
         return Reading::missing(&Missing::Failed("its stat is not one".to_owned()), "");
     };
-    let policy = stat.policy.map(|number| {
+    let policy = stat.field::<u32>(41).map(|number| {
         POLICIES
             .iter()
             .find(|(one, _)| *one == number)
             .map_or_else(|| number.to_string(), |(_, word)| (*word).to_owned())
     });
-    let real_time = stat.rt_priority.filter(|priority| *priority > 0).map(|priority| priority.to_string());
-    let parts = [("policy", policy), ("nice", Some(stat.nice.to_string())), ("real_time_priority", real_time)];
+    let real_time = stat.field::<u32>(40).filter(|priority| *priority > 0).map(|priority| priority.to_string());
+    let parts = [("policy", policy), ("nice", Some(nice.to_string())), ("real_time_priority", real_time)];
     Reading::known(Value::table(parts.into_iter().filter_map(|(name, value)| Some((name, value?)))))
 }
 
@@ -89,16 +90,6 @@ fn step(value: Option<&Value>, here: &Here) -> Result<ContextStep, String> {
     Ok(ContextStep::Scheduling { policy, priority: u32::try_from(priority).unwrap_or(0), nice })
 }
 
-/// Whether a number stands before the name in parentheses and a blank behind it, as the kernel writes it: the parser takes these places
-/// for granted, and panics on a copy that has them not.
-fn has_form(stat: &str) -> bool {
-    let stat = stat.trim();
-    let places = stat.find('(').zip(stat.rfind(')'));
-    places.is_some_and(|(open, close)| {
-        open > 0 && open < close && stat[close..].starts_with(") ") && stat.is_char_boundary(open - 1)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,10 +112,12 @@ mod tests {
     }
 
     #[test]
-    fn a_copied_stat_without_the_usual_places_is_none_and_not_a_panic() {
+    fn a_copied_stat_without_a_nice_value_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::Saved(directory.path().to_owned());
         for text in ["7 (a)", "(a) S 1", ")7 (a", "7 )( S", "\u{e9}(a) S", "7 (a)\u{e9} S", "", "("] {
-            assert!(!has_form(text) || Stat::from_read(text.as_bytes()).is_err(), "{text:?}");
+            std::fs::write(directory.path().join("stat"), text).unwrap();
+            assert!(matches!(read(&Subject::process(&place, "", None)), Reading::Unavailable { .. }), "{text:?}");
         }
-        assert!(has_form("7 (a) b) S 1 1"));
     }
 }

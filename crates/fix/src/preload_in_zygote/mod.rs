@@ -39,10 +39,11 @@ pub const FIX: Declaration = Declaration {
               Chromium have a zygote of their own",
     trial: "in warm launches, for children of Python's multiprocessing, for copies of a Python process that import the same, and for copies \
             of another process that load the same libraries; else not by slowpath: it is a change of how the program starts its children",
+    propose: Some(proposals),
 };
 
 /// One proposal a finding: each is about the children of another program.
-pub fn proposals(case: &Case<'_>) -> Vec<Proposal> {
+fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     let all = case.findings.iter().zip(case.programs).enumerate();
     all.map(|(at, (one, program))| proposal(case, one, program, &number(at, case.findings.len()))).collect()
 }
@@ -52,7 +53,7 @@ fn proposal(case: &Case<'_>, one: &(usize, &Finding), program: &Program, number:
     let predicted = predicted(&[*one]).map(|predicted| predicted * case.unrecorded);
     let finding = one.1;
     let advice = advice(finding, number);
-    let Some(InheritedLoads { way, loads }) = InheritedLoads::of_finding(finding) else {
+    let Some(InheritedLoads { way, loads }) = finding.fix_inputs.inherited_loads.clone() else {
         return Proposal { plan: advice, findings: vec![one.0], predicted, gap: None, caution: None };
     };
     let (plan, predicted, caution) = match way {
@@ -174,17 +175,16 @@ mod tests {
     use slowpath_analysis::finding::row;
 
     fn children() -> Finding {
-        let mut one = finding(PRELOAD_IN_ZYGOTE, "", 30.0);
+        let mut one = finding(PRELOAD_IN_ZYGOTE, 30.0);
         one.subject.extend(row([("process", "worker".into()), ("processes", 4.into())]));
         one
     }
 
     /// The same children where the process that forks them could load this.
-    fn inheriting(how: &str, loads: &[&str]) -> Finding {
-        let row =
-            |load: &&str| row([("fix", PRELOAD_IN_ZYGOTE.into()), ("how", how.into()), ("loads", (*load).into())]);
+    fn inheriting(way: Way, loads: &[&str]) -> Finding {
         let mut one = children();
-        one.evidence[0].rows = loads.iter().map(row).collect();
+        let loads = loads.iter().map(|load| (*load).to_owned()).collect();
+        one.fix_inputs.inherited_loads = Some(InheritedLoads { way, loads });
         one
     }
 
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn children_of_multiprocessing_are_tried_with_the_modules_that_all_import() {
-        let made = made(inheriting("python_spawned", &["/p/xml", "/p/json"]), &[], &[]);
+        let made = made(inheriting(Way::PythonSpawned, &["/p/xml", "/p/json"]), &[], &[]);
         let modules = ["/p/xml", "/p/json"].map(Word::from).to_vec();
         assert_eq!(made.plan.treatment, Treatment::PythonPreload { spawned: true, modules });
         assert!(made.plan.trial.possible && made.predicted.is_some() && made.caution.is_some());
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn copies_of_a_python_process_are_tried_with_its_imports_before_the_fork() {
-        let made = made(inheriting("python_forked", &["/p/json"]), &[], &[]);
+        let made = made(inheriting(Way::PythonForked, &["/p/json"]), &[], &[]);
         let modules = vec![Word::from("/p/json")];
         assert_eq!(made.plan.treatment, Treatment::PythonPreload { spawned: false, modules });
         assert!(made.plan.changes[0].to.contains("before the first fork"));
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn copies_of_another_process_are_tried_with_their_libraries_where_its_linker_heeds_the_variable() {
-        let finding = || inheriting("libraries", &["/l/liba.so", "/l/libb.so.1"]);
+        let finding = || inheriting(Way::Libraries, &["/l/liba.so", "/l/libb.so.1"]);
         let libc = ["/usr/lib/libc.so.6"];
         let tried = made(finding(), &libc, &[(VARIABLE, "/own.so")]);
         assert_eq!(tried.plan.treatment, Treatment::variable(VARIABLE, "/l/liba.so:/l/libb.so.1:/own.so"));

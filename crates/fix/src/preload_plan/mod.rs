@@ -41,6 +41,7 @@ pub const FIX: Declaration = Declaration {
             for the plan, and a plan that has to be made again when the files change",
     by_hand: "slowpath preload plan DIR -o PLAN, then slowpath-preload PLAN -- COMMAND (or slowpath preload run); without the wrapper nothing is changed",
     trial: "in a lab, in cold launches, against an untreated launch and shams of the same kind",
+    propose: None,
 };
 
 /// Order of the ranges of a plan.

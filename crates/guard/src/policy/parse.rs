@@ -6,6 +6,7 @@ use slowpath_artifacts::audit::FitsBy;
 use slowpath_artifacts::families;
 use slowpath_process::NO_ID;
 use slowpath_tables::FileProblem;
+use slowpath_tables::written::duration;
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -164,9 +165,10 @@ fn repair(table: RepairTable) -> Result<Repair, Wrong> {
     };
     let timeout = match &table.timeout {
         Some(text) => {
-            duration(text.get_ref()).filter(|timeout| !timeout.is_zero() && *timeout <= MOST_TIMEOUT).ok_or_else(
-                || (text.span().start, "timeout is a time up to an hour: \"300ms\", \"60s\", \"5min\"".into()),
-            )?
+            let timeout = duration(text.get_ref()).ok().filter(|timeout| *timeout <= MOST_TIMEOUT);
+            timeout.ok_or_else(|| {
+                (text.span().start, "timeout is a time up to an hour: \"300ms\", \"60s\", \"5min\"".into())
+            })?
         }
         None => TIMEOUT,
     };
@@ -235,18 +237,6 @@ fn ids(table: &toml::Table, at: usize) -> Result<PolicyUser, Wrong> {
 fn id(number: i64, at: usize) -> Result<u32, Wrong> {
     let id = u32::try_from(number).ok().filter(|id| *id != NO_ID);
     id.ok_or_else(|| (at, format!("{number} is no id of a user or group")))
-}
-
-fn duration(text: &str) -> Option<Duration> {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (digits, unit) = text.split_at(end);
-    let ms = match unit.trim() {
-        "ms" => 1,
-        "s" => 1_000,
-        "min" => 60_000,
-        _ => return None,
-    };
-    Some(Duration::from_millis(digits.parse::<u64>().ok()?.checked_mul(ms)?))
 }
 
 #[cfg(test)]

@@ -9,11 +9,9 @@ pub(crate) fn order(bytes: &[u8]) -> bool {
 }
 
 /// Files of `/proc/PID`.
-pub(crate) fn proc_text(text: &[u8]) {
-    tree::parent_in(text);
-    let text = String::from_utf8_lossy(text);
+pub(crate) fn proc_text(text: &str) {
     for field in ["Pss:", "VmHWM:"] {
-        tree::kib(&text, field);
+        tree::kib(text, field);
     }
 }
 

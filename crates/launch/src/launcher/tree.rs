@@ -1,6 +1,7 @@
 //! Ending a process tree whose orphans come back to the caller (a child subreaper, or the init of a pid namespace), and
 //! looking at the memory of its processes.
 
+use slowpath_process::StatLine;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::time::{Duration, Instant};
@@ -155,26 +156,12 @@ fn parents() -> HashMap<i32, i32> {
 
 /// The parent of a process.
 fn parent(pid: i32) -> Option<i32> {
-    parent_in(&fs::read(format!("/proc/{pid}/stat")).ok()?)
-}
-
-/// Field 4 of `/proc/PID/stat`; field 2 is a name that may hold any byte.
-pub(super) fn parent_in(stat: &[u8]) -> Option<i32> {
-    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
-    let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
-    rest.split_ascii_whitespace().nth(1)?.parse().ok()
+    i32::try_from(StatLine::of(u32::try_from(pid).ok()?)?.parent()?).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_process_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
-        let stat = b"77 (a) R 1 (b\xff) S 42 77 77 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 1 2 3\n";
-        assert_eq!(parent_in(stat), Some(42));
-        assert!(parent_in(b"77 (x").is_none());
-    }
 
     #[test]
     fn a_size_in_kib_is_told_in_bytes_and_a_missing_one_not_at_all() {

@@ -4,6 +4,7 @@ use super::TraceError;
 use super::machine::BREAKPOINT_CODE;
 use super::ptrace::{self, Change, EVENT_STOP};
 use super::watch::Watch;
+use slowpath_process::StatLine;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::rc::Rc;
@@ -78,29 +79,22 @@ fn waits_for_child(watch: &Watch, held: &BTreeMap<i32, i32>, tid: i32) -> bool {
         };
         shares && task.process != maker.process && parent_of(child) == Some(maker.process)
     });
-    has_child && state_of(tid) == Some(b'D')
+    has_child && status_of(tid).and_then(|status| status.state()) == Some('D')
 }
 
 /// Whether a thread has ended, though it was not reported to anybody yet.
 fn has_ended(tid: i32) -> bool {
-    matches!(state_of(tid), None | Some(b'Z' | b'X'))
+    status_of(tid).is_none_or(|status| status.has_ended())
 }
 
-/// State of a thread; `None` for one that is gone.
-fn state_of(tid: i32) -> Option<u8> {
-    behind_name(tid)?.first().copied()
+/// The status of a thread; `None` for one that is gone.
+fn status_of(tid: i32) -> Option<StatLine> {
+    StatLine::of(u32::try_from(tid).ok()?)
 }
 
 /// Parent of a thread's process.
 fn parent_of(tid: i32) -> Option<i32> {
-    str::from_utf8(&behind_name(tid)?).ok()?.split(' ').nth(1)?.parse().ok()
-}
-
-/// The status of a thread from its state on (proc_pid_stat(5)); its name before that, in parentheses, may hold anything.
-fn behind_name(tid: i32) -> Option<Vec<u8>> {
-    let stat = std::fs::read(format!("/proc/{tid}/stat")).ok()?;
-    let name_ends = stat.iter().rposition(|byte| *byte == b')')?;
-    stat.get(name_ends + 2..).map(<[u8]>::to_vec)
+    i32::try_from(status_of(tid)?.parent()?).ok()
 }
 
 /// Keeps a thread that stopped, or has it stop once more where a breakpoint that it has hit is still to be reported.

@@ -40,8 +40,15 @@ CAUSES = (
         "open",
         f"count(*) FILTER (result IN ({-errno.EACCES}, {-errno.EPERM}) AND call IS NULL AND {{in_launch}})",
     ),
-    Cause("major_faults", "count", "faults", "fault", "count(*) FILTER (kind = 'major')"),
-    Cause("cold_bytes", "bytes", "block_io", "block", "coalesce(sum(bytes) FILTER (read AND in_tree), 0)"),
+    Cause("major_faults", "count", "faults", "fault", "count(*) FILTER (kind = 'major' AND {in_launch})"),
+    # Requests to devices, as `bytes_read` of `slowpath check`; its `cold_bytes` are what entered the page cache.
+    Cause(
+        "bytes_read",
+        "bytes",
+        "block_io",
+        "block",
+        "coalesce(sum(bytes) FILTER (read AND in_tree AND {in_launch}), 0)",
+    ),
 )
 # A column that recordings of earlier versions lack.
 OPTIONAL = "SELECT NULL::VARCHAR AS call WHERE false"

@@ -24,8 +24,8 @@ fn blocks(touched: &[(u64, u64)]) -> Program {
     program
 }
 
-fn settings(finding: &Finding) -> &str {
-    row(finding, "settings")["settings"].as_str().unwrap()
+fn settings(finding: &Finding) -> String {
+    finding.fix_inputs.malloc.unwrap().to_string()
 }
 
 #[test]

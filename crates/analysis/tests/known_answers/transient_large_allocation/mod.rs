@@ -138,7 +138,7 @@ fn a_frame_that_is_mapped_touched_and_unmapped_300_times_is_found_with_its_bill(
         "video maps 1.32 MiB anew in copy_frame, 300 times, and gives it back: 11.9 % of its CPU time"
     );
     assert_eq!(finding.fixes, ["reuse_buffer", "allocator_tunables", "replace_allocator", "populate_at_map"]);
-    let settings = row(&finding, "settings")["settings"].as_str().unwrap();
+    let settings = finding.fix_inputs.malloc.unwrap().to_string();
     assert_eq!(settings, "glibc.malloc.mmap_threshold=2097152:glibc.malloc.trim_threshold=8388608");
     let operations = row(&finding, "operations");
     assert_eq!(operations["faults"], 300 * 338);

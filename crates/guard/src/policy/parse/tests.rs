@@ -88,7 +88,7 @@ fn what_is_wrong_with_an_artifact_is_said_where_it_stands() {
         (repair("command = [], as = \"root\""), "line 9: command names no program"),
         (repair("command = [\"python3\"], as = \"root\""), "line 9: \"python3\" is no absolute path: no PATH"),
         (repair("command = [\"/bin/true\"]"), "line 9: missing field `as`"),
-        (repair("command = [\"/bin/true\"], as = 0, timeout = \"1h\""), "line 9: timeout is a time up to an hour"),
+        (repair("command = [\"/bin/true\"], as = 0, timeout = \"2h\""), "line 9: timeout is a time up to an hour"),
         (repair("command = [\"/bin/true\"], as = 0, timeout = \"0s\""), "line 9: timeout is a time up to an hour"),
         (repair("command = [\"/bin/true\"], as = 0, shell = true"), "line 9: unknown field `shell`"),
     ] {

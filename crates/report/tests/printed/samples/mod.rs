@@ -1,6 +1,7 @@
 //! A diagnosis as `diagnose` makes it, and one whose every text is hostile.
 
 use slowpath_analysis::finding::{Confidence, Evidence, Finding};
+use slowpath_analysis::fix_inputs::FixInputs;
 use slowpath_fix::{Change, FixPlan, Privilege, Scope, Treatment, Trial};
 use slowpath_report::{
     ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, Diagnosis, GapShare, LaunchSummary, Machine, MetricChange, Outcome,
@@ -26,6 +27,7 @@ pub fn finding(name: &str, title: &str, cost: f64) -> Finding {
         reasons: Vec::new(),
         evidence: vec![Evidence { text: "The files that launches waited for.".to_owned(), rows: Vec::new() }],
         fixes: vec!["preload_plan".to_owned()],
+        fix_inputs: FixInputs::default(),
         see_by_hand: "perf trace -F maj".to_owned(),
     }
 }
