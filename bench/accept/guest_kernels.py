@@ -1,4 +1,4 @@
-"""What happens in the virtual machines of kernels: programs are recorded whose doings are known, and the recordings analyzed."""
+"""Records programs with known workloads in a VM of another kernel, and analyzes the recordings."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-"""What runs, is mounted or is limited beside a pair: hogs, a control group with a quota, a slow disk. All of it ends with whoever asked
-for it, also when that one is killed; an empty control group can stay then, and the next run removes it."""
+"""What runs, is mounted or is limited beside a pair: hogs, a cgroup with a quota, a slow disk. All of it ends with whoever asked
+for it, also when that one is killed; an empty cgroup can stay then, and the next run removes it."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ def private_mounts() -> None:
 
 
 def own_name() -> str:
-    """A beginning of names that tells whose a control group is."""
+    """A beginning of names that tells whose a cgroup is."""
     return f"{PREFIX}{os.getpid()}-{started(os.getpid())}-"
 
 
 def is_left(path: Path) -> bool:
-    """Whether a control group belongs to nobody alive."""
+    """Whether a cgroup belongs to nobody alive."""
     pid, _, rest = path.name.removeprefix(PREFIX).partition("-")
     return path.name.startswith(PREFIX) and pid.isdigit() and started(int(pid)) != rest.partition("-")[0]
 
 
 def groups() -> tuple[Path, bool]:
-    """Where control groups of processors are, and whether they are of version 2."""
+    """Where the cpu controller is mounted, and whether as cgroup v2."""
     for line in Path("/proc/mounts").read_text().splitlines():
         _, where, kind, options, *_ = line.split()
         if kind == "cgroup" and "cpu" in options.split(","):
             return Path(where), False
         if kind == "cgroup2" and "cpu" in (Path(where) / "cgroup.subtree_control").read_text().split():
             return Path(where), True
-    raise Unavailable("no control groups of processors are mounted; mount -t cgroup -o cpu cgroup /sys/fs/cgroup/cpu")
+    raise Unavailable("the cpu controller is not mounted; mount -t cgroup -o cpu cgroup /sys/fs/cgroup/cpu")
 
 
 @contextmanager
 def quota(link: Path, quota_us: int, period_us: int) -> Iterator[None]:
-    """A control group with a quota, which `link` leads to."""
+    """A cgroup with a quota, which `link` leads to."""
     root, is_second = groups()
     for left in filter(is_left, root.iterdir()):
         try:
@@ -98,7 +98,7 @@ def removed(group: Path) -> None:
 
 @contextmanager
 def hog(program: Path, percent: int) -> Iterator[None]:
-    """Takes a part of a processor."""
+    """Takes a part of a CPU."""
     process = subprocess.Popen([str(program), str(os.getpid()), str(PROCESSOR), str(percent)], stdin=subprocess.DEVNULL)
     try:
         time.sleep(0.05)

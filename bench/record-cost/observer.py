@@ -16,7 +16,7 @@ PREFIX = "record-cost-"
 
 
 class CpuAccount:
-    """A cpuacct control group for one launch; it carries its owner's pid, and those of dead owners are removed."""
+    """A cpuacct cgroup for one launch; it carries its owner's pid, and those of dead owners are removed."""
 
     def __init__(self) -> None:
         self.directory: Path | None = None
@@ -51,7 +51,7 @@ class CpuAccount:
 
 
 def remove(group: Path) -> None:
-    """Removes a control group; its tasks may take a moment to end."""
+    """Removes a cgroup; its tasks may take a moment to end."""
     for _ in range(100):
         try:
             group.rmdir()

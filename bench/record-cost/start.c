@@ -3,7 +3,7 @@
  *
  *     start FILE TASKS UID CMD...
  *
- * Enters the control group whose list of tasks TASKS is ("-": none), becomes UID (0 changes nothing), writes "PID NS" (CLOCK_MONOTONIC) to FILE, and executes CMD in the same process:
+ * Enters the cgroup whose list of tasks TASKS is ("-": none), becomes UID (0 changes nothing), writes "PID NS" (CLOCK_MONOTONIC) to FILE, and executes CMD in the same process:
  * what a recorder does before the command's first instruction does not count, what it does from then on does. */
 #define _GNU_SOURCE
 #include <fcntl.h>

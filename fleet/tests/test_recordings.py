@@ -17,13 +17,16 @@ from slowpath_fleet.store import Store
 
 RELEASED, READY, ENDED = 10_000_000, 874_000_000, 2_000_000_000
 PROBES = Path(__file__).parents[2] / "crates" / "capture" / "src"
-# A read, one of another program, a write, and a read behind ready.
-BLOCK_IO: dict[str, Any] = {
-    "ts": [RELEASED, 20_000_000, 20_000_000, READY + 1],
-    "read": [True, True, False, True],
-    "in_tree": [True, False, True, True],
-    "bytes": [40_000_000, 7, 9, 11],
+# Pages that entered for the launch, for another process, as new data, behind ready; and some that left.
+PAGE_CACHE: dict[str, Any] = {
+    "ts": [RELEASED, 20_000_000, 20_000_000, READY + 1, 20_000_000],
+    "pid": pa.array([7, 8, 7, 7, 7], pa.uint32()),
+    "start": pa.array([1, 1, 1, 1, 1], pa.uint64()),
+    "op": ["add", "add", "add", "add", "delete"],
+    "pages": pa.array([10_000, 7, 9, 11, 13], pa.uint64()),
+    "asker": ["fault", "fault", "write", "read", "read"],
 }
+EXECS: dict[str, Any] = {"ts": [RELEASED], "pid": pa.array([7], pa.uint32()), "start": pa.array([1], pa.uint64())}
 
 
 def recording(folder: Path, tables: dict[str, dict[str, Any]], **differs: Any) -> Path:
@@ -42,7 +45,7 @@ def recording(folder: Path, tables: dict[str, dict[str, Any]], **differs: Any) -
         "started": 5,
         "ended": ENDED,
         "launch": {"released": RELEASED, "ready": READY},
-        "probes": [{"name": name, "state": "attached"} for name in ("process", "fault", "block", "open")],
+        "probes": [{"name": name, "state": "attached"} for name in ("process", "fault", "page_cache", "open")],
         "losses": {},
         "segments": segments,
     }
@@ -59,11 +62,15 @@ def known(path: Path) -> dict[str, float]:
 
 
 def test_launches_that_read_nothing_count_as_launches_that_read_nothing(tmp_path: Path) -> None:
-    recordings = [recording(tmp_path / f"r{n}", {"block_io": BLOCK_IO} if n < 1 else {}) for n in range(3)]
+    recordings = [
+        recording(tmp_path / f"r{n}", {"page_cache": PAGE_CACHE, "execs": EXECS} if n < 1 else {}) for n in range(3)
+    ]
     store = Store.create(tmp_path / "store")
     ingest(store, recordings, IngestOptions(), lambda line: None)
-    (row,) = compare(store, Engine(store), "command", "bytes_read", [("50", 0.5), ("99", 0.99)], None).result.rows
-    assert (row.n, row.quantiles["50"].value) == (3, 0) and row.quantiles["99"].value == pytest.approx(40e6, rel=0.01)
+    (row,) = compare(store, Engine(store), "command", "cold_bytes", [("50", 0.5), ("99", 0.99)], None).result.rows
+    assert (row.n, row.quantiles["50"].value) == (3, 0) and row.quantiles["99"].value == pytest.approx(
+        40_960_000, rel=0.01
+    )
 
 
 def test_every_cause_names_the_probe_that_records_its_table() -> None:
@@ -83,19 +90,22 @@ def without(*metrics: str) -> dict[str, float]:
     ("differs", "expected"),
     [
         ({}, NOTHING),
-        ({"probes": [{"name": "open", "state": "attached"}]}, without("major_faults", "bytes_read")),
+        ({"probes": [{"name": "open", "state": "attached"}]}, without("major_faults", "cold_bytes")),
         ({"probes": [{"name": cause.probe, "state": "unavailable"} for cause in CAUSES]}, {}),
         ({"probes": []}, {}),
         # What was lost could have been such rows; `not_run` counts events of the whole machine.
         (
-            {"losses": {"opens": 3, "not_written.block_io": 9, "not_run.faults": 1}},
-            without("denied_opens", "bytes_read"),
+            {"losses": {"opens": 3, "not_written.page_cache": 9, "not_run.faults": 1}},
+            without("denied_opens", "cold_bytes"),
         ),
         ({"losses": {"perf.any": 12}}, {}),
         # A recorder that was killed had rows that it did not write.
         ({"ended": None}, {}),
         # There were rows, and they are gone.
-        ({"segments": [{"table": "block_io", "file": "block_io/000000.parquet", "rows": 3}]}, without("bytes_read")),
+        (
+            {"segments": [{"table": "page_cache", "file": "page_cache/000000.parquet", "rows": 3}]},
+            without("cold_bytes"),
+        ),
         ({"segments": [{"table": "opens", "file": "../opens.parquet", "rows": 3}]}, without("denied_opens")),
     ],
     ids=["all", "not asked for", "unavailable", "no probes", "losses", "unknown losses", "killed", "gone", "elsewhere"],
@@ -121,6 +131,16 @@ def test_denied_opens_are_those_of_check(tmp_path: Path) -> None:
 
 
 def test_a_cause_is_0_where_its_table_has_rows_of_others_alone(tmp_path: Path) -> None:
-    other: dict[str, Any] = {"ts": [RELEASED], "read": [True], "in_tree": [False], "bytes": [7]}
+    other = {name: column[1:2] for name, column in PAGE_CACHE.items()}
     faults: dict[str, Any] = {"ts": [RELEASED, READY + 1], "kind": ["minor", "major"]}
-    assert known(recording(tmp_path / "r", {"block_io": other, "faults": faults})) == NOTHING
+    assert known(recording(tmp_path / "r", {"page_cache": other, "execs": EXECS, "faults": faults})) == NOTHING
+
+
+def test_cold_bytes_of_a_recording_without_processes_are_those_of_all(tmp_path: Path) -> None:
+    assert known(recording(tmp_path / "r", {"page_cache": PAGE_CACHE}))["cold_bytes"] == 10_007 * 4096
+
+
+def test_cold_bytes_are_not_known_where_the_processes_are_gone(tmp_path: Path) -> None:
+    folder = recording(tmp_path / "r", {"page_cache": PAGE_CACHE, "execs": EXECS})
+    (folder / "execs" / "000000.parquet").unlink()
+    assert "cold_bytes" not in known(folder)

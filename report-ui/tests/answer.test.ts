@@ -17,7 +17,7 @@ const LAUNCHES = `
 `;
 
 function verdict(arm: string, outcome: Verdict["outcome"], measured: number, predicted: number | null = null): Verdict {
-  return { arm, outcome, predicted: predicted === null ? null : quantity(predicted, null, null, "ms"), measured: quantity(measured, measured - 10, measured + 10, "ms"), minimum_detectable_effect: quantity(20, null, null, "ms"), pairs: 3, discarded: 0, reason: "", judged_by: "wall", decision: null, beside: [] };
+  return { arm, outcome, predicted: predicted === null ? null : quantity(predicted, null, null, "ms"), measured: quantity(measured, measured - 10, measured + 10, "ms"), against_sham: null, minimum_detectable_effect: quantity(20, null, null, "ms"), pairs: 3, discarded: 0, reason: "", judged_by: "wall", decision: null, beside: [] };
 }
 
 test("a fix that helped is named with its saving, interval, shares and prediction", () => {
@@ -27,6 +27,8 @@ test("a fix that helped is named with its saving, interval, shares and predictio
   const a = answer(reportOf({ diagnosis: d }), null);
   assert.match(plain(a.why), /^A cold launch of prog takes 840 ms to ready \(“exit”; 95 % interval 830 to 850 ms\), 445 ms more than a warm one \(395 ms\)\. No known cause/);
   assert.match(plain(a.tried), /^The fix plan made it 320 ms faster \(95 % interval 310 to 330 ms\), 38 % of the cold launch and 72 % of the gap to a warm one; 350 ms had been predicted\.$/);
+  d.verdicts[0]!.against_sham = quantity(-325, -336, -314, "ms");
+  assert.match(plain(answer(reportOf({ diagnosis: d }), null).tried), /^The fix plan made it 320 ms faster \(95 % interval 310 to 330 ms; 325 ms against the sham\), 38 % of the cold launch and/);
 });
 
 test("what a cause costs of one recording is no confidence interval", () => {

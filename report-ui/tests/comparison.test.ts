@@ -47,8 +47,8 @@ test("every measure and every kind of wait is the one that the program means", (
   const schema = JSON.parse(readFileSync(new URL("../../../docs/schemas/comparison-page.json", import.meta.url), "utf8"));
   const published = (schema.$defs.Measure.oneOf as { const: string }[]).map((m) => m.const);
   assert.deepEqual([...MEASURES.keys()], published);
-  // As `Category::is_idle` of crates/analysis/src/ledger/account.rs.
-  const source = readFileSync(new URL("../../../crates/analysis/src/ledger/account.rs", import.meta.url), "utf8");
+  // As `Category::is_idle` of crates/analysis/src/time/ledger/account.rs.
+  const source = readFileSync(new URL("../../../crates/analysis/src/time/ledger/account.rs", import.meta.url), "utf8");
   const body = /pub fn is_idle[\s\S]*?\n {4}\}/.exec(source)![0];
   const idle = [...body.matchAll(/Self::(\w+)/g)].map(([, name]) => name!.replace(/(?<!^)[A-Z]/g, "_$&").toLowerCase());
   assert.ok(idle.length > 3);

@@ -3,10 +3,10 @@
 //! Each finding declares itself in its own file; [`crate::findings::ALL`] lists them. `slowpath explain`, the reference page and what a
 //! diagnosis says it looked for come from here.
 
-use crate::call_stacks::CallStacks;
 use crate::finding::Finding;
 use crate::findings::Observation;
 use crate::findings::memory_use::MemoryUse;
+use crate::stacks::call_stacks::CallStacks;
 
 /// Where a finding shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -69,7 +69,7 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// Names of the fixes that apply.
     pub fixes: Vec<String>,
-    /// What these need to know; left out where they need nothing.
+    /// Values that the fixes take; left out where they take none.
     #[serde(default, skip_serializing_if = "FixInputs::is_empty")]
     pub fix_inputs: FixInputs,
     /// How to see it with a standard tool.

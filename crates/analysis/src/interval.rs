@@ -4,9 +4,10 @@
 //! `experiment`.
 
 use slowpath_tables::{Quantity, Unit};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// Two-sided 95 % quantiles of Student's t for 1 to 4 degrees of freedom (any table of the distribution).
-const STUDENT_T_975: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
+/// What is below the upper end of a two-sided 95 % interval.
+const BELOW_UPPER_END: f64 = 0.975;
 
 /// Middle of the sorted values; the mean of the two middle ones for an even number. `None` for no values.
 pub fn median(values: &[f64]) -> Option<f64> {
@@ -37,7 +38,8 @@ pub fn summarize(values: &[f64], unit: Unit) -> Option<Quantity> {
         2..=5 => {
             let mean = sorted.iter().sum::<f64>() / n as f64;
             let variance = sorted.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1) as f64;
-            let half = STUDENT_T_975[n - 2] * (variance / n as f64).sqrt();
+            let quantile = StudentsT::new(0.0, 1.0, (n - 1) as f64).ok()?.inverse_cdf(BELOW_UPPER_END);
+            let half = quantile * (variance / n as f64).sqrt();
             let low = if sorted[0] >= 0.0 { (mean - half).max(0.0) } else { mean - half };
             Some(Quantity::interval(mean, low, mean + half, unit))
         }
@@ -48,20 +50,21 @@ pub fn summarize(values: &[f64], unit: Unit) -> Option<Quantity> {
     }
 }
 
-/// 97.5 % quantile of the normal distribution.
-const NORMAL_975: f64 = 1.959_964;
-
 /// The 95 % interval of a share, `hits` of `trials`, which need not be whole where trials were weighed (E. B. Wilson, Journal of the
-/// American Statistical Association 22 (1927), 209-212). From 0 to 1 without trials.
+/// American Statistical Association 22 (1927), 209-212): right also where none or all are of one kind. From 0 to 1 without trials.
 pub fn share_interval(hits: f64, trials: f64) -> (f64, f64) {
     if trials.is_nan() || trials <= 0.0 {
         return (0.0, 1.0);
     }
-    let (share, squared) = ((hits / trials).clamp(0.0, 1.0), NORMAL_975 * NORMAL_975);
+    let quantile = Normal::standard().inverse_cdf(BELOW_UPPER_END);
+    let (share, squared) = ((hits / trials).clamp(0.0, 1.0), quantile * quantile);
     let middle = (share + squared / (2.0 * trials)) / (1.0 + squared / trials);
     let variance = share * (1.0 - share) / trials + squared / (4.0 * trials * trials);
-    let half = NORMAL_975 * variance.sqrt() / (1.0 + squared / trials);
-    ((middle - half).max(0.0), (middle + half).min(1.0))
+    let half = quantile * variance.sqrt() / (1.0 + squared / trials);
+    // Where none or all are of one kind, the end there is exact, which rounding would miss.
+    let low = if share > 0.0 { (middle - half).max(0.0) } else { 0.0 };
+    let high = if share < 1.0 { (middle + half).min(1.0) } else { 1.0 };
+    (low, high)
 }
 
 /// Largest k for which the order statistics k and n-1-k (from zero) hold the median with at least 95 %:
@@ -86,7 +89,20 @@ mod tests {
     fn two_values_have_the_wide_interval_of_one_degree_of_freedom() {
         let quantity = summarize(&[100.0, 102.0], Unit::Ms).unwrap();
         assert_eq!(quantity.value, 101.0);
-        assert!((quantity.high.unwrap() - 113.706).abs() < 1e-9);
+        assert!((quantity.high.unwrap() - 113.706).abs() < 5e-4, "{quantity:?}");
+    }
+
+    #[test]
+    fn few_values_have_the_quantiles_of_the_tables() {
+        // Two-sided 95 % quantiles of Student's t for 1 to 4 degrees of freedom, as any table prints them.
+        for (n, quantile) in [(2, 12.706), (3, 4.303), (4, 3.182), (5, 2.776)] {
+            // The deviation of 1000, 1001, ... is the root of n (n + 1) / 12.
+            let values: Vec<f64> = (0..n).map(|i| 1000.0 + f64::from(i)).collect();
+            let found = summarize(&values, Unit::Ms).unwrap();
+            let half = found.high.unwrap() - found.value;
+            let error = (f64::from(n + 1) / 12.0).sqrt();
+            assert!((half / error - quantile).abs() < 5e-4, "{n}: {}", half / error);
+        }
     }
 
     #[test]

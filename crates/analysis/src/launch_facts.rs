@@ -3,15 +3,15 @@
 //! Owns the order of derivation: files, processes, meaning of each fault, insertions, blocked time. Each step is a
 //! module of its own.
 
-use crate::address_space::{AddressSpaces, Place};
-use crate::blocked::Blocked;
-use crate::completeness::{Completeness, completeness};
-use crate::files::{FileId, Files};
-use crate::insertions::{self, Insertion};
-use crate::loader_work::{self, Start};
+use crate::io::blocked::Blocked;
+use crate::io::files::{FileId, Files};
+use crate::io::insertions::{self, Insertion};
+use crate::memory::address_space::{AddressSpaces, Place};
+use crate::memory::completeness::{Completeness, completeness};
 use crate::processes::Processes;
-use crate::recording_times::RecordingTimes;
-use crate::round_trips::{Pair, round_trips};
+use crate::starts::loader_work::{self, Start};
+use crate::time::recording_times::RecordingTimes;
+use crate::time::round_trips::{Pair, round_trips};
 use slowpath_recording::{NotRecorded, Tables};
 use slowpath_tables::{Nanos, ProcessKey};
 use std::borrow::Cow;

@@ -5,8 +5,8 @@
 //! address. A figure that could have been there and was not is zero; what was not recorded is no figure but a [`Source`] that is
 //! missing, so that the two are never mixed up ([`sources`]).
 //!
-//! Leaves the figures' own meaning to the modules that compute them ([`crate::usage`], [`crate::attribution`],
-//! [`crate::ledger`], [`crate::findings`]), each of which looks at the recording once, and the comparison to `report`, which may use
+//! Leaves the figures' own meaning to the modules that compute them ([`crate::time::usage`], [`crate::stacks::attribution`],
+//! [`crate::time::ledger`], [`crate::findings`]), each of which looks at the recording once, and the comparison to `report`, which may use
 //! `experiment`.
 
 mod collect;
@@ -15,8 +15,8 @@ mod sources;
 pub use collect::{recorded_metrics, takes_memory};
 pub use sources::Source;
 
-use crate::attribution::AttributedFunction;
-use crate::ledger::Category;
+use crate::stacks::attribution::AttributedFunction;
+use crate::time::ledger::Category;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_recording::Host;

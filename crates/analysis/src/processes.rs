@@ -1,6 +1,6 @@
 //! The processes of a recording: who started whom, what it ran, from when until when.
 //!
-//! Owns the process model built from `forks`, `execs` and `exits`. Leaves address spaces to [`crate::address_space`].
+//! Owns the process model built from `forks`, `execs` and `exits`. Leaves address spaces to [`crate::memory::address_space`].
 
 use slowpath_recording::Tables;
 use slowpath_tables::{Exec, Exit, FileKey, Fork, Nanos, ProcessKey};

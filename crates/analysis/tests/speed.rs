@@ -1,10 +1,12 @@
 //! How long the analysis of a large recording takes: a million page-cache rows and a million faults. Prints the time and
 //! asserts only that the work was done; run it in release mode.
 
-use slowpath_analysis::demand::Demand;
 use slowpath_analysis::findings::{Observation, of_observation};
-use slowpath_analysis::io_map::io_map;
-use slowpath_analysis::{LaunchFacts, NeededUnknown, fork_faults, memory_blocks, merge, off_cpu_times};
+use slowpath_analysis::io::demand::Demand;
+use slowpath_analysis::io::io_map::io_map;
+use slowpath_analysis::{
+    LaunchFacts, NeededUnknown, memory::fork_faults, memory::memory_blocks, merge, time::off_cpu_times,
+};
 use slowpath_recording::{Device, Launch, Tables};
 use slowpath_tables::{
     Asker, BlockIo, Bytes, Exec, Fault, FaultKind, File, Fork, Mapping, MappingOp, Nanos, PageCache, PageCacheOp,

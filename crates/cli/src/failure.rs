@@ -12,13 +12,13 @@
 pub use slowpath_session::failure::{Failure, Kind, failed};
 
 use slowpath_report::terminal::escape_terminal;
-use slowpath_tables::escape_json;
+use slowpath_session::failure::PrintedFailure;
 use std::process::ExitCode;
 
 /// Prints a failure (in JSON on standard output when `json`) and gives the exit code.
 pub fn report(failure: &Failure, json: bool) -> ExitCode {
     if json {
-        println!("{}", escape_json(&serde_json::json!({ "schema": "slowpath-error/1", "error": failure }).to_string()));
+        crate::printing::json(&PrintedFailure::from(failure));
     }
     eprintln!("slowpath: {}", escape_terminal(failure.message()));
     for cause in failure.causes() {

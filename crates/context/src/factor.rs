@@ -60,11 +60,13 @@ pub(crate) struct Former {
     pub names: &'static [&'static str],
     /// Of parts of its value, each with the name of today.
     pub parts: &'static [(&'static str, &'static str)],
+    /// Of ends of a part's text: the part by its name of today, its former end, and that of today.
+    pub ends: &'static [(&'static str, &'static str, &'static str)],
 }
 
 impl Former {
     /// Neither it nor a part of it had another name.
-    pub const NONE: Self = Self { names: &[], parts: &[] };
+    pub const NONE: Self = Self { names: &[], parts: &[], ends: &[] };
 }
 
 /// How long a value says the same.

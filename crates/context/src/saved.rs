@@ -51,7 +51,8 @@ impl Snapshot {
     }
 }
 
-/// Gives factors that an earlier version called otherwise the name of today, and their parts. What has that name already stays.
+/// Replaces former names of factors and parts, and former ends of the parts' texts, with those of today. What has that name
+/// already stays.
 fn rename(readings: &mut Readings, scope: Scope) {
     for factor in factors::of(scope) {
         for former in factor.former.names {
@@ -60,6 +61,13 @@ fn rename(readings: &mut Readings, scope: Scope) {
         if let Some(Reading::Known { value: Value::Table(parts) }) = readings.get_mut(factor.name) {
             for (former, name) in factor.former.parts {
                 move_to(parts, former, name);
+            }
+            for (part, former, end) in factor.former.ends {
+                if let Some(text) = parts.get_mut(*part)
+                    && let Some(head) = text.strip_suffix(*former)
+                {
+                    *text = format!("{head}{end}");
+                }
             }
         }
     }
@@ -91,8 +99,8 @@ mod tests {
         assert!(matches!(Snapshot::of_json(b"{\"schema\": \"slowpath-context/1\"}"), Err(SavedError::Json(_))));
     }
 
-    fn context(machine: Readings, process: Readings) -> Snapshot {
-        let thread = Thread { tid: Some(7), name: "x".to_owned(), factors: Readings::new() };
+    fn context(machine: Readings, process: Readings, factors: Readings) -> Snapshot {
+        let thread = Thread { tid: Some(7), name: "x".to_owned(), factors };
         Snapshot {
             schema: SCHEMA.to_owned(),
             origin: "elsewhere".to_owned(),
@@ -111,22 +119,27 @@ mod tests {
     #[test]
     fn a_context_that_an_earlier_version_saved_has_the_names_of_today() {
         let known = |value: Value| Reading::known(value);
-        let of = |names: [&str; 3], parts: [&str; 5]| {
+        let of = |names: [&str; 3], parts: [&str; 5], quota: &str, lists: [&str; 2]| {
             let [model, frequency, libraries] = names;
-            let limits = parts.into_iter().zip(["20.0 % of a processor", "weight 50", "0-3", "536870912", "0"]);
+            let limits = parts.into_iter().zip([quota, "weight 50", "0-3", "536870912", "0"]);
             let limits: Vec<(&str, &str)> = limits.collect();
             let machine = [(model, Value::table([("model", "x")])), (frequency, Value::table([("boost", "1")]))];
             let process = [(libraries, Value::table([("/bin/x", "y")])), ("control_groups", Value::table(limits))];
             let read = |all: [(&str, Value); 2]| all.map(|(name, value)| (name.to_owned(), known(value))).into();
-            context(read(machine), read(process))
+            let allowed = known(Value::table(lists.map(|list| (list, "0"))));
+            context(read(machine), read(process), [("affinity".to_owned(), allowed)].into())
         };
         let former = of(
             ["processors", "frequency", "objects"],
             ["processor_quota", "processor_weight", "processors", "memory_limit", "memory_nodes"],
+            "20.0 % of a processor",
+            ["processors", "memory_nodes"],
         );
         let today = of(
             ["cpu_model", "cpufreq", "loaded_libraries"],
             ["cpu.max", "cpu.weight", "cpuset.cpus", "memory.max", "cpuset.mems"],
+            "20.0 % of a CPU",
+            ["cpus", "mems"],
         );
         let read = |saved: &Snapshot| Snapshot::of_json(&serde_json::to_vec(saved).unwrap()).unwrap();
         assert_eq!(read(&former), today);

@@ -119,7 +119,7 @@ fn small_pages_are_seen_in_faults() {
 
 #[test]
 fn a_quota_is_seen_in_what_its_group_counts() {
-    let quota = pair("control_groups", with_part("cpu.max", "20.0 % of a processor"));
+    let quota = pair("control_groups", with_part("cpu.max", "20.0 % of a CPU"));
     shows(&quota, "control_groups cpu.max", &python(COMPUTES), Metric::ThrottledPeriods, 1.0);
 }
 

@@ -93,15 +93,15 @@ fn value(snapshot: &Snapshot, factor: &str) -> Value {
 #[test]
 fn the_tightest_limit_of_all_levels_counts_in_both_versions_of_control_groups() {
     let limits = value(&snapshot("cgroup-v2/limited"), "control_groups");
-    assert_eq!(limits.part("cpu.max"), Some("20.0 % of a processor"));
+    assert_eq!(limits.part("cpu.max"), Some("20.0 % of a CPU"));
     assert_eq!(limits.part("memory.max"), Some("536870912"));
     assert_eq!(limits.part("cpu.weight"), Some("weight 100 > 50"));
     assert_eq!(limits.part("memory.high"), None);
     let free = value(&snapshot("cgroup-v2/free"), "control_groups");
-    assert_eq!((free.part("cpu.max"), free.part("memory.max")), (Some("150.0 % of a processor"), None));
+    assert_eq!((free.part("cpu.max"), free.part("memory.max")), (Some("150.0 % of a CPU"), None));
     assert_eq!(free.part("cpuset.cpus"), Some("0-3"), "of the group above, which has the controller");
     let old = value(&snapshot("cgroup-v1/limited"), "control_groups");
-    assert_eq!(old.part("cpu.max"), Some("50.0 % of a processor"));
+    assert_eq!(old.part("cpu.max"), Some("50.0 % of a CPU"));
     assert_eq!(old.part("cpu.weight"), Some("shares 1024 > 512"));
     assert_eq!((old.part("memory.max"), old.part("cpuset.cpus")), (Some("1073741824"), Some("0-3")));
 }

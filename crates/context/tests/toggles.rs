@@ -98,7 +98,7 @@ fn follows(name: &str, seen: &str) -> bool {
         // The name of a part of another factor that comes with it.
         || match name {
             name if name.starts_with("environment LD_") => seen == "environment bytes of all" || seen.starts_with("loaded_libraries"),
-            "control_groups cpuset.cpus" => seen == "affinity processors",
+            "control_groups cpuset.cpus" => seen == "affinity cpus",
             // Launches of another user, and then all, have a session of their own, each another.
             "credentials" => seen.starts_with("capabilities") || seen == "autogroup group",
             _ => false,
@@ -201,7 +201,7 @@ fn policies_io_priority_and_addresses_are_toggled() {
         check(&["/usr/bin/setarch", "-R"], &["personality"]);
     }
     if has("/usr/bin/taskset") && !one_processor() {
-        check(&["/usr/bin/taskset", "1"], &["affinity processors"]);
+        check(&["/usr/bin/taskset", "1"], &["affinity cpus"]);
     }
 }
 
@@ -343,7 +343,7 @@ fn limits_of_control_groups_are_toggled_one_by_one_and_their_groups_go() {
         Some(slowpath_context::Value::Table(parts)) => parts,
         other => panic!("{other:?}"),
     };
-    limits.extend([part("cpu.max", "20.0 % of a processor"), part("processor_period_us", "50000")]);
+    limits.extend([part("cpu.max", "20.0 % of a CPU"), part("processor_period_us", "50000")]);
     limits.extend([part("memory.max", "268435456")]);
     let mut expected = vec!["control_groups cpu.max", "control_groups cpu.weight"];
     let is_unified = has_in_version_2(&["cpu", "memory"]);
@@ -396,7 +396,7 @@ fn limits_of_control_groups_are_toggled_one_by_one_and_their_groups_go() {
         let its_own = |seen: &String| {
             let comes_with = match *name {
                 "control_groups cpu.max" => "control_groups processor_period_us",
-                "control_groups cpuset.cpus" => "affinity processors",
+                "control_groups cpuset.cpus" => "affinity cpus",
                 _ => "",
             };
             seen == name || seen == comes_with

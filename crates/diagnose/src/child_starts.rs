@@ -1,6 +1,6 @@
 //! Whether children of a program would start sooner from a zygote: of a recording, or of a launch that is recorded for it.
 
-use slowpath_analysis::zygote_advice::ZygoteAdvice;
+use slowpath_analysis::starts::zygote_advice::ZygoteAdvice;
 use slowpath_capture::Options;
 use slowpath_launch::{EndPolicy, Identity, StdioPolicy};
 use slowpath_session::failure::{Failure, Kind, failed};

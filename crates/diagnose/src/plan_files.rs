@@ -1,8 +1,8 @@
 //! Preload plans as files: the recordings that one is made from, writing and reading it.
 
-use slowpath_analysis::demand::Demand;
+use slowpath_analysis::io::demand::Demand;
+use slowpath_analysis::io::merge::merge;
 use slowpath_analysis::launch_facts::LaunchFacts;
-use slowpath_analysis::merge::merge;
 use slowpath_fix::preload_plan::build::build;
 use slowpath_fix::preload_plan::file::{read, write};
 use slowpath_fix::preload_plan::{PlanOptions, PreloadPlan, Provenance};

@@ -9,7 +9,7 @@ use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::program::Program;
 use crate::proposal::{Case, Proposal, gap, places, predicted, unreachable};
 use crate::treatment::Treatment;
-use slowpath_analysis::memory_fixes::{ALLOCATOR_TUNABLES, MallocSettings, rows_of};
+use slowpath_analysis::memory::memory_fixes::{ALLOCATOR_TUNABLES, MallocSettings};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -48,7 +48,14 @@ fn proposals(case: &Case<'_>) -> Vec<Proposal> {
             None => plan_of_another(case, trial),
         };
         let gap = Some(gap(ALLOCATOR_TUNABLES, &reason, "none from outside: configure the program's own allocator"));
-        return vec![Proposal { plan, findings: places(case.findings), predicted: None, gap, caution: None }];
+        return vec![Proposal {
+            plan,
+            findings: places(case.findings),
+            predicted: None,
+            gap,
+            caution: None,
+            needs: None,
+        }];
     };
     let overriding = case.programs.iter().flat_map(|program| &program.calls_mallopt).next();
     let caution = overriding.map(|file| {
@@ -61,6 +68,7 @@ fn proposals(case: &Case<'_>) -> Vec<Proposal> {
         predicted: predicted(&willing),
         gap: None,
         caution,
+        needs: None,
     }]
 }
 
@@ -107,8 +115,8 @@ fn plan(case: &Case<'_>, settings: &MallocSettings, trial: Trial) -> FixPlan {
 
 /// What findings say of allocators that are not glibc's: each has settings of its own.
 fn plan_of_another(case: &Case<'_>, trial: Trial) -> FixPlan {
-    let rows = case.findings.iter().flat_map(|(_, finding)| rows_of(finding, ALLOCATOR_TUNABLES));
-    let ways: BTreeSet<&str> = rows.filter_map(|row| row.get("how")?.as_str()).filter(|how| !how.is_empty()).collect();
+    let ways = case.findings.iter().filter_map(|(_, finding)| finding.fix_inputs.way(ALLOCATOR_TUNABLES));
+    let ways: BTreeSet<&str> = ways.collect();
     let ways = if ways.is_empty() { BTreeSet::from(["memory is kept, as its documentation says how"]) } else { ways };
     let change = |way: &str| Change {
         what: "settings of the program's own allocator".to_owned(),
@@ -239,12 +247,13 @@ mod tests {
     fn of_an_allocator_that_is_not_that_of_glibc_its_own_settings_are_told() {
         let jemalloc = program(&[LIBC, "/usr/lib/libjemalloc.so.2"]);
         let mut found = finding(ALLOCATOR_TUNABLES, 10.0);
-        found.evidence[0].rows[0].insert("how".to_owned(), "MALLOC_CONF=dirty_decay_ms:-1 has jemalloc keep".into());
+        let way = "MALLOC_CONF=dirty_decay_ms:-1 has jemalloc keep";
+        found.fix_inputs.ways.insert(ALLOCATOR_TUNABLES.to_owned(), way.to_owned());
         let made = proposed(&[found.clone(), found], &jemalloc, &[], &Machine::default());
         let [made] = made.as_slice() else { panic!("{made:?}") };
         assert!(made.plan.title.contains("own allocator"), "{}", made.plan.title);
         let told: Vec<_> = made.plan.changes.iter().map(|change| change.to.as_str()).collect();
-        assert_eq!(told, ["MALLOC_CONF=dirty_decay_ms:-1 has jemalloc keep"]);
+        assert_eq!(told, [way]);
         assert!(!made.plan.trial.possible && made.environment().is_empty(), "{made:?}");
         assert!(!serde_json::to_string(&made.plan).unwrap().contains(VARIABLE), "{made:?}");
     }

@@ -10,7 +10,7 @@ use crate::proposal_per_finding;
 use crate::source_place::{function_at, plan_in_source};
 use slowpath_analysis::Finding;
 use slowpath_analysis::finding::Row;
-use slowpath_analysis::memory_fixes::{AVOID_COPY, rows_of};
+use slowpath_analysis::memory::memory_fixes::AVOID_COPY;
 
 /// The fix.
 pub const FIX: Declaration = Declaration {
@@ -32,7 +32,7 @@ fn proposals(case: &Case<'_>) -> Vec<Proposal> {
 }
 
 fn plan(finding: &Finding, number: &str) -> FixPlan {
-    let how = rows_of(finding, AVOID_COPY).find_map(|row| row.get("how")?.as_str());
+    let how = finding.fix_inputs.way(AVOID_COPY);
     let copies = ["copy in", "copy back"].map(|copy| (copy, with(finding, "copy", copy), with(finding, "saved", copy)));
     let place = |row: Option<&Row>| row.and_then(function_at).unwrap_or_else(|| "unknown code".to_owned());
     let places = copies.map(|(_, site, _)| place(site)).join(" and ");
@@ -108,6 +108,7 @@ mod tests {
         assert_eq!(shown, [(Some("called by main;capture;memcpy"), saves), (None, "nothing")]);
         assert_eq!(made.predicted, Some(Quantity::interval(-10.0, -12.0, -9.0, Unit::Ms)));
         assert!(!made.plan.trial.possible && made.gap.is_none());
+        assert_eq!(made.plan.trial.how, "change the source: keep one block");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use crate::declaration::Declaration;
 use crate::not_triable::NotTriable;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
-use crate::proposal::{Case, Proposal, gap};
+use crate::proposal::{Case, Lookup, Proposal, gap};
 use crate::proposal_per_finding;
 use crate::treatment::{TreatedFile, Treatment};
 use serde_json::Value;
@@ -55,7 +55,8 @@ pub struct Repairs {
 
 /// One proposal a finding: each is of another family of files.
 fn proposals(case: &Case<'_>) -> Vec<Proposal> {
-    proposal_per_finding::proposals(case.findings, plan)
+    let made = proposal_per_finding::proposals(case.findings, plan).into_iter();
+    made.map(|one| Proposal { needs: Some(Lookup::DenyingFiles), ..one }).collect()
 }
 
 fn subject<'a>(finding: &'a Finding, name: &str) -> &'a str {
@@ -110,13 +111,13 @@ pub fn name_changes(
     findings: &[Finding],
     mut look: impl FnMut(&BTreeSet<&str>, u32) -> Option<Repairs>,
 ) {
-    for proposal in proposals.iter_mut().filter(|proposal| proposal.plan.fix == GRANT_READ) {
+    for proposal in proposals.iter_mut().filter(|proposal| proposal.needs == Some(Lookup::DenyingFiles)) {
         let of = proposal.findings.first().and_then(|number| findings.get(*number));
         let Some((finding, uid)) = of.and_then(|finding| Some((finding, uid(finding)?))) else { continue };
-        let rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
-        let paths: BTreeSet<&str> = rows.filter_map(|row| row.get("artifact")?.as_str()).collect();
+        let paths: BTreeSet<&str> = finding.fix_inputs.artifacts.iter().map(String::as_str).collect();
         // One directory may deny all of them.
         let Some(found) = look(&paths, uid).filter(|found| !found.repairs.is_empty()) else { continue };
+        proposal.needs = None;
         let plan = &mut proposal.plan;
         plan.changes = found
             .repairs
@@ -158,7 +159,7 @@ mod tests {
         if let Some(uid) = uid {
             one.subject.insert("uid".to_owned(), uid.into());
         }
-        one.evidence[0].rows.extend(["m", "n"].map(|name| row([("artifact", format!("/a/c/{name}.pyc").into())])));
+        one.fix_inputs.artifacts.extend(["m", "n"].map(|name| format!("/a/c/{name}.pyc")));
         one
     }
 
@@ -168,6 +169,7 @@ mod tests {
         let made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
         assert_eq!(made[0].plan.title, "user 1000 may read /a/c/m.pyc and 2 more of *.pyc");
         assert!(!made[0].plan.trial.possible && made[0].plan.scope == Scope::Machine);
+        assert_eq!(made[0].needs, Some(Lookup::DenyingFiles));
         assert!(made[0].predicted.unwrap().value < 0.0);
         let mut asked = Vec::new();
         let file = TreatedFile {
@@ -200,7 +202,7 @@ mod tests {
         let [change] = &tried.plan.changes[..] else { panic!("{tried:#?}") };
         assert_eq!((change.what.as_str(), change.to.as_str()), ("permissions of /a/c", "chmod o+x /a/c"));
         assert_eq!(change.from.as_deref(), Some("other bits lack x for user 1000"));
-        assert!(tried.plan.trial.possible && tried.gap.is_none());
+        assert!(tried.plan.trial.possible && tried.gap.is_none() && tried.needs.is_none());
         assert_eq!(tried.plan.treatment.files(), [file]);
         let not = NotTriable { reason: "mounts need root".to_owned(), remedy: "sudo".to_owned() };
         let shown = answer(&Repairs { trial: Err(not), ..repairs });

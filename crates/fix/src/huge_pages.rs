@@ -10,7 +10,7 @@ use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::proposal::{Case, Proposal, gap, places, predicted, unreachable};
 use crate::treatment::Treatment;
 use slowpath_analysis::Finding;
-use slowpath_analysis::memory_fixes::HUGE_PAGES;
+use slowpath_analysis::memory::memory_fixes::HUGE_PAGES;
 
 /// The fix.
 pub const FIX: Declaration = Declaration {
@@ -85,7 +85,7 @@ fn proposals(case: &Case<'_>) -> Vec<Proposal> {
     let all = || if willing.is_empty() { case.findings.iter() } else { willing.iter() };
     let predicted =
         all().all(|(_, finding)| is_predicted(finding)).then(|| predicted(&all().copied().collect::<Vec<_>>()));
-    vec![Proposal { plan, findings, predicted: predicted.flatten(), gap, caution: None }]
+    vec![Proposal { plan, findings, predicted: predicted.flatten(), gap, caution: None, needs: None }]
 }
 
 /// Whether a finding's predicted saving is that of this fix.

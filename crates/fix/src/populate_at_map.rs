@@ -7,7 +7,7 @@ use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Trial};
 use crate::proposal::{Case, Proposal, places};
 use crate::source_place::plan_in_source;
-use slowpath_analysis::memory_fixes::POPULATE_AT_MAP;
+use slowpath_analysis::memory::memory_fixes::POPULATE_AT_MAP;
 
 /// The fix.
 pub const FIX: Declaration = Declaration {
@@ -41,7 +41,7 @@ fn proposals(case: &Case<'_>) -> Vec<Proposal> {
         ..plan_in_source(POPULATE_AT_MAP, "", "where the block is allocated")
     };
     let findings = places(case.findings);
-    vec![Proposal { plan, findings, predicted: None, gap: None, caution: None }]
+    vec![Proposal { plan, findings, predicted: None, gap: None, caution: None, needs: None }]
 }
 
 #[cfg(test)]

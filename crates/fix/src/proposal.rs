@@ -62,6 +62,18 @@ pub struct Proposal {
     pub gap: Option<Unavailable>,
     /// What a reader must know who sees that it did nothing.
     pub caution: Option<String>,
+    /// What is to be looked up on this machine before it can be tried; `None` where nothing is, and once it is looked up.
+    #[serde(default)]
+    pub needs: Option<Lookup>,
+}
+
+/// What a plan needs to know of the machine's files, which only somebody with the rights to look at them finds out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Lookup {
+    /// Which files deny access, and the smallest changes that grant it.
+    DenyingFiles,
+    /// In which directories artifacts are made.
+    ArtifactDirectories,
 }
 
 impl Proposal {
@@ -174,14 +186,14 @@ pub(crate) fn gap(fix: &str, reason: &str, remedy: &str) -> Unavailable {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use slowpath_analysis::finding::{Confidence, Evidence, row};
+    use slowpath_analysis::finding::{Confidence, Evidence};
     use slowpath_analysis::fix_inputs::FixInputs;
-    use slowpath_analysis::memory_fixes;
+    use slowpath_analysis::memory::memory_fixes;
     use std::collections::BTreeMap;
 
     /// A finding of no pattern in particular that names a fix.
     pub(crate) fn finding(fix: &str, saving: f64) -> Finding {
-        let rows = vec![row([("fix", fix.into()), ("how", "keep one block".into())])];
+        let ways = BTreeMap::from([(fix.to_owned(), "keep one block".to_owned())]);
         Finding {
             name: "some_pattern".to_owned(),
             former_name: None,
@@ -191,9 +203,9 @@ pub(crate) mod tests {
             predicted_saving: Some(Quantity::interval(saving, saving - 1.0, saving + 2.0, Unit::Ms)),
             confidence: Confidence::High,
             reasons: Vec::new(),
-            evidence: vec![Evidence { text: String::new(), rows }],
+            evidence: vec![Evidence { text: String::new(), rows: Vec::new() }],
             fixes: vec![fix.to_owned()],
-            fix_inputs: FixInputs::default(),
+            fix_inputs: FixInputs { ways, ..FixInputs::default() },
             see_by_hand: String::new(),
         }
     }

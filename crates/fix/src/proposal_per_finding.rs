@@ -20,6 +20,7 @@ pub(crate) fn proposals(findings: &[(usize, &Finding)], plan: fn(&Finding, &str)
         predicted: predicted(&[*one]),
         gap: None,
         caution: None,
+        needs: None,
     });
     made.collect()
 }

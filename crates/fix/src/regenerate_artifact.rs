@@ -8,7 +8,7 @@ use crate::artifact_subject::ArtifactSubject;
 use crate::declaration::Declaration;
 use crate::not_triable::NotTriable;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
-use crate::proposal::{Case, Proposal, gap};
+use crate::proposal::{Case, Lookup, Proposal, gap};
 use crate::proposal_per_finding;
 use crate::treatment::{TreatedFile, Treatment};
 use crate::word::Word;
@@ -42,7 +42,8 @@ pub type Directories = Result<Vec<TreatedFile>, NotTriable>;
 
 /// One proposal a finding: each is of another family of files.
 fn proposals(case: &Case<'_>) -> Vec<Proposal> {
-    proposal_per_finding::proposals(case.findings, plan)
+    let made = proposal_per_finding::proposals(case.findings, plan).into_iter();
+    made.map(|one| Proposal { needs: Some(Lookup::ArtifactDirectories), ..one }).collect()
 }
 
 fn plan(finding: &Finding, number: &str) -> FixPlan {
@@ -78,22 +79,21 @@ pub fn name_directories(
     findings: &[Finding],
     mut look: impl FnMut(&BTreeSet<&Path>, u32) -> Option<Directories>,
 ) {
-    for proposal in proposals.iter_mut().filter(|proposal| proposal.plan.fix == REGENERATE_ARTIFACT) {
+    for proposal in proposals.iter_mut().filter(|proposal| proposal.needs == Some(Lookup::ArtifactDirectories)) {
         let of = proposal.findings.first().and_then(|number| findings.get(*number));
         let uid = |finding: &Finding| u32::try_from(finding.subject.get("uid")?.as_u64()?).ok();
         let Some((finding, uid)) = of.and_then(|finding| Some((finding, uid(finding)?))) else { continue };
-        let rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
-        let artifacts: BTreeSet<&Path> =
-            rows.filter_map(|row| Some(Path::new(row.get("artifact")?.as_str()?))).collect();
+        let artifacts: BTreeSet<&Path> = finding.fix_inputs.artifacts.iter().map(Path::new).collect();
+        let Some(found) = look(&artifacts, uid) else { continue };
+        proposal.needs = None;
         let plan = &mut proposal.plan;
-        match look(&artifacts, uid) {
-            None => {}
-            Some(Ok(directories)) => {
+        match found {
+            Ok(directories) => {
                 let commands = commands(finding, &artifacts);
                 plan.treatment = Treatment::Regeneration { directories, commands };
                 plan.trial = Trial { possible: true, how: HOW.to_owned() };
             }
-            Some(Err(not)) => {
+            Err(not) => {
                 plan.trial = Trial { possible: false, how: format!("{}: {}", not.reason, not.remedy) };
                 proposal.gap = Some(gap(REGENERATE_ARTIFACT, &not.reason, &not.remedy));
             }
@@ -147,13 +147,15 @@ mod tests {
         let tried = |names: &[&str], answer: Directories| {
             let mut one = finding(REGENERATE_ARTIFACT, 10.0);
             one.subject.extend(row([("artifact", names[0].into()), ("artifacts", 2.into()), ("uid", 1000.into())]));
-            one.evidence[0].rows.extend(names.iter().map(|name| row([("artifact", (*name).into())])));
+            one.fix_inputs.artifacts.extend(names.iter().map(|name| (*name).to_owned()));
             let findings = [one];
             let mut made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
+            assert_eq!(made[0].needs, Some(Lookup::ArtifactDirectories));
             name_directories(&mut made, &findings, |paths, uid| {
                 assert_eq!((paths.len(), uid), (names.len(), 1000));
                 Some(answer.clone())
             });
+            assert_eq!(made[0].needs, None);
             made.remove(0)
         };
         let made = tried(

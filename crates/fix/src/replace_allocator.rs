@@ -8,7 +8,7 @@ use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::program::Program;
 use crate::proposal::{Case, Proposal, before, gap, places, unreachable};
 use crate::treatment::Treatment;
-use slowpath_analysis::memory_fixes::REPLACE_ALLOCATOR;
+use slowpath_analysis::memory::memory_fixes::REPLACE_ALLOCATOR;
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
@@ -90,6 +90,7 @@ fn proposals(case: &Case<'_>) -> Vec<Proposal> {
         predicted: None,
         gap,
         caution: None,
+        needs: None,
     }]
 }
 

@@ -8,7 +8,7 @@ use crate::proposal::{Case, Proposal};
 use crate::proposal_per_finding;
 use crate::source_place::{change_of_asker, place, plan_in_source};
 use slowpath_analysis::Finding;
-use slowpath_analysis::memory_fixes::RIGHT_SIZE_BUFFER;
+use slowpath_analysis::memory::memory_fixes::RIGHT_SIZE_BUFFER;
 
 /// The fix.
 pub const FIX: Declaration = Declaration {

@@ -5,7 +5,6 @@ use crate::treatment::Treatment;
 use serde_json::Value;
 use slowpath_analysis::Finding;
 use slowpath_analysis::finding::Row;
-use slowpath_analysis::memory_fixes::rows_of;
 
 /// The plan of a change at a place in the source, which slowpath does not try. What it changes, its side effects, its price and what it
 /// costs in security are the fix's own to say.
@@ -28,12 +27,11 @@ pub(crate) fn plan_in_source(fix: &str, number: &str, place: &str) -> FixPlan {
 
 /// The change at the place that asks for the memory: `before` stands in front of its stack, `otherwise` where the finding names no way.
 pub(crate) fn change_of_asker(finding: &Finding, fix: &str, place: &str, before: &str, otherwise: &str) -> Change {
-    let how = rows_of(finding, fix).find_map(|row| row.get("how")?.as_str());
     let stack = finding.subject.get("stack").and_then(Value::as_str).filter(|stack| !stack.is_empty());
     Change {
         what: format!("the source: {place}"),
         from: stack.map(|stack| format!("{before} {stack}")),
-        to: how.unwrap_or(otherwise).to_owned(),
+        to: finding.fix_inputs.way(fix).unwrap_or(otherwise).to_owned(),
     }
 }
 

@@ -1,14 +1,14 @@
 //! Recordings: their files, and what is computed and shown of their rows.
 
 use crate::rows;
-use slowpath_analysis::call_stacks::CallStacks;
-use slowpath_analysis::children::child_launches;
-use slowpath_analysis::demand::Demand;
 use slowpath_analysis::findings;
-use slowpath_analysis::io_map::io_map;
+use slowpath_analysis::io::demand::Demand;
+use slowpath_analysis::io::io_map::io_map;
+use slowpath_analysis::io::merge::merge;
 use slowpath_analysis::launch_facts::LaunchFacts;
-use slowpath_analysis::merge::merge;
 use slowpath_analysis::metrics::recorded_metrics;
+use slowpath_analysis::stacks::call_stacks::CallStacks;
+use slowpath_analysis::starts::children::child_launches;
 use slowpath_fix::preload_plan::build::build;
 use slowpath_fix::preload_plan::{PlanOptions, Provenance};
 use slowpath_recording::{Manifest, Recording, Segment, Tables};

@@ -31,7 +31,8 @@ polars.read_parquet(\"DIR/faults/*.parquet\")
 - **A process** is `pid` and `start`, because pids are used again; `tid` is the thread.
 - **A file** is `dev` and `ino`; `dev` is `major << 20 | minor`. `files` has its path. In a lab, `dev` is the lab's own
   device and `files.path` the path on the host. Of several rows of one file the last counts: more was learnt since.
-- **Pages** have 4096 bytes; a page of a file is an index from its beginning.
+- **Pages** are counted in units of 4 KiB, whatever pages the kernel has: one of 64 KiB counts as 16. The manifest's
+  `host.page_size` has the kernel's own. A page of a file is an index from its beginning.
 - Readers ignore columns they do not know. A change of meaning or type, and a column less, raises the version.
 ";
 

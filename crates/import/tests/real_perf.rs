@@ -2,7 +2,7 @@
 //!
 //! Needs root, for switches on the whole machine, and perf; without them it says so.
 
-use slowpath_analysis::call_stacks::CallStacks;
+use slowpath_analysis::stacks::call_stacks::CallStacks;
 use slowpath_import::foreign::{import_bytes, import_bytes_with_names};
 use slowpath_recording::Tables;
 use std::collections::{BTreeMap, BTreeSet};

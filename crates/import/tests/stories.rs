@@ -4,9 +4,9 @@
 //! copy into them, 64 in their release, 138 of the page-zeroing thread, 87 % of all faults in these blocks; 116 samples copy in and
 //! 101 copy out. A cold start that reads its big library in pieces of 32 KiB, data in 16 KiB, and partly backwards.
 
-use slowpath_analysis::call_stacks::{CallStacks, Place};
-use slowpath_analysis::io_map::io_map;
+use slowpath_analysis::io::io_map::io_map;
 use slowpath_analysis::launch_facts::LaunchFacts;
+use slowpath_analysis::stacks::call_stacks::{CallStacks, Place};
 use slowpath_import::foreign::import_bytes;
 use slowpath_recording::Tables;
 use slowpath_tables::{FaultKind, MemoryCallKind};

@@ -3,6 +3,7 @@
 use crate::scheduling::allowed_cpus;
 use schemars::JsonSchema;
 use serde::Serialize;
+use slowpath_process::cpu_list;
 use std::collections::BTreeMap;
 
 /// What was read; `None` is what this kernel does not show.
@@ -51,20 +52,6 @@ pub struct Warning {
     pub text: String,
 }
 
-/// The CPUs of a list such as `0-3,8` (cpuset(7)); what is not such a list is empty.
-pub fn cpu_list(text: &str) -> Vec<usize> {
-    const MOST: usize = 65_536;
-    let mut cpus = Vec::new();
-    for range in text.trim().split(',').filter(|range| !range.is_empty()) {
-        let (from, to) = range.split_once('-').unwrap_or((range, range));
-        match (from.parse::<usize>(), to.parse::<usize>()) {
-            (Ok(from), Ok(to)) if from <= to && to < MOST => cpus.extend(from..=to),
-            _ => return Vec::new(),
-        }
-    }
-    cpus
-}
-
 fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
@@ -73,12 +60,11 @@ impl Conditions {
     /// Of this machine and the calling process.
     pub fn here() -> Self {
         let cpu = "/sys/devices/system/cpu";
-        let online = cpu_list(&read(&format!("{cpu}/online")).unwrap_or_default());
-        let present = cpu_list(&read(&format!("{cpu}/present")).unwrap_or_default());
+        let listed = |which: &str| read(&format!("{cpu}/{which}")).and_then(|list| cpu_list(&list)).unwrap_or_default();
+        let (online, present, possible) = (listed("online"), listed("present"), listed("possible"));
         let version = read("/proc/sys/kernel/version").unwrap_or_default();
         let dynamic = read("/sys/kernel/debug/sched/preempt");
         let config = configuration();
-        let possible = cpu_list(&read(&format!("{cpu}/possible")).unwrap_or_default());
         let of_online = |file: &str| -> Vec<String> {
             online.iter().filter_map(|number| read(&format!("{cpu}/cpu{number}/{file}"))).collect()
         };
@@ -273,14 +259,6 @@ pub fn warnings(conditions: &Conditions, busy: usize, real_time: usize) -> Vec<W
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn cpu_lists_are_read_and_anything_else_is_empty() {
-        assert_eq!(cpu_list("0-2,5\n"), [0, 1, 2, 5]);
-        for text in ["", "x", "3-1", "0-99999999"] {
-            assert!(cpu_list(text).is_empty(), "{text}");
-        }
-    }
 
     #[test]
     fn a_calm_machine_has_no_warning_and_each_condition_has_its_own() {

@@ -2,16 +2,14 @@
 //!
 //! Owns what follows from the file and from traces of functions: pages of code that are used, pages that the run-time linker reads
 //! (relocation tables, symbols) and writes (data that holds addresses). Leaves pages of constants, unwinding tables and variables unknown:
-//! no trace of functions shows them.
+//! no trace of functions shows them. Pages are of 4 KiB, whatever the kernel's are, as in `score`.
 
 use crate::order::{Algorithm, Work};
 use crate::score::{Code, held_out, train};
 use slowpath_symbols::binary::Binary;
 use slowpath_symbols::binary::relocations::{ENTRY, Relocations, packed_bytes};
+use slowpath_tables::PAGE_SIZE;
 use std::collections::BTreeSet;
-
-/// The smallest page of x86-64.
-const PAGE: u64 = 4096;
 
 /// What a flag leaves of a section's pages.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +38,7 @@ pub struct SectionPages {
 /// Pages with any of these bytes.
 fn pages(ranges: impl IntoIterator<Item = (u64, u64)>) -> BTreeSet<u64> {
     // No section of a file that is read has more.
-    let pages = |(at, size): (u64, u64)| at / PAGE..=at.saturating_add(size.clamp(1, 2 << 30) - 1) / PAGE;
+    let pages = |(at, size): (u64, u64)| at / PAGE_SIZE..=at.saturating_add(size.clamp(1, 2 << 30) - 1) / PAGE_SIZE;
     ranges.into_iter().flat_map(pages).collect()
 }
 
@@ -93,12 +91,13 @@ pub fn sections(
                 let unaligned = relocations.relative.iter().filter(|address| **address % 8 != 0).count() as u64;
                 let kept = (relocations.symbolic.len() as u64 + unaligned) * ENTRY;
                 let packed = packed_bytes(&relocations.relative);
-                let left = (kept.div_ceil(PAGE) + packed.div_ceil(PAGE)) as f64;
+                let left = (kept.div_ceil(PAGE_SIZE) + packed.div_ceil(PAGE_SIZE)) as f64;
                 row.remedies
                     .push(Remedy { flag: "-Wl,-z,pack-relative-relocs".to_owned(), pages: left.min(own.len() as f64) });
                 if can_be_fixed {
                     let symbolic = relocations.symbolic.len() as u64 * ENTRY;
-                    row.remedies.push(Remedy { flag: "-no-pie".to_owned(), pages: symbolic.div_ceil(PAGE) as f64 });
+                    row.remedies
+                        .push(Remedy { flag: "-no-pie".to_owned(), pages: symbolic.div_ceil(PAGE_SIZE) as f64 });
                 }
             }
         } else if searched.contains(&section.name.as_str()) && !relocations.symbolic.is_empty() {

@@ -5,12 +5,13 @@
 //! that others can change ([`open_beneath`], [`trusted_directory`], [`plain_directory`], [`MountTable`]); the directory that
 //! only we can write ([`StateDirectory`]) and who owns what lies
 //! there ([`Owner`]); removing what a user could have changed ([`remove_directory_as`]); reading what others control without
-//! waiting for them ([`Deadline`], [`shares_files`], [`foreign_file`]); who talks to us over [`loopback`]; messages with descriptors from whom the kernel names ([`receive_packet`], [`Peer`]). Leaves to others: who a target
+//! waiting for them ([`Deadline`], [`shares_files`], [`foreign_file`]); lists of CPUs ([`cpu_list()`]); who talks to us over [`loopback`]; messages with descriptors from whom the kernel names ([`receive_packet`], [`Peer`]). Leaves to others: who a target
 //! runs as (`launch`), and what a process without privilege works on.
 //!
 //! Nothing here decides; each function either does what its name says and checks that it did, or returns an error.
 
 mod capabilities;
+mod cpu_list;
 mod credentials;
 mod deadline;
 mod deadline_files;
@@ -31,6 +32,7 @@ mod user_file_system;
 mod worker;
 
 pub use capabilities::Capabilities;
+pub use cpu_list::cpu_list;
 pub use credentials::{Credentials, CredentialsError, NO_ID, NOBODY, drop_keeping, drop_to, verify};
 pub use deadline::{Answer, Deadline, DeadlineError, LIMIT};
 pub use deadline_files::{Opened, ProcessFiles};

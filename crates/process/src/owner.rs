@@ -1,4 +1,4 @@
-//! Who owns what outlives a process: it carries its owner's pid and start time in its name.
+//! A process, known by pid and start time: whether it still runs, and what it owns that outlives it, which carries both in its name.
 
 use crate::stat_line::StatLine;
 use std::fmt;

@@ -6,8 +6,8 @@
 
 use crate::gaps;
 use crate::recording_exports::{ExportOptions, Exported, NotExported, OwnOption, RecordingExport, Work};
-use slowpath_analysis::call_stacks::{CallStacks, StackPath, UNKNOWN};
 use slowpath_analysis::processes::Processes;
+use slowpath_analysis::stacks::call_stacks::{CallStacks, StackPath, UNKNOWN};
 use slowpath_recording::Tables;
 use slowpath_tables::{Nanos, ProcessKey, is_dangerous};
 use std::borrow::Cow;

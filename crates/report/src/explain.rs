@@ -1,18 +1,17 @@
 //! What `slowpath explain` says: findings, fixes, context factors, families of artifacts, outcomes of a guard, arms, verdicts,
-//! terms and what can be unavailable, by name, from their declarations.
+//! rows of time, metrics, terms and what can be unavailable, by name, from their declarations.
 //!
 //! Owns the form, and the pages of `docs/reference` that are made from it. Leaves the words to the declarations.
 
+use crate::json_words::{self, JsonWord};
 use crate::recording_exports::{self, RecordingExport};
 use crate::terms::{self, Term};
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_analysis::{ShowsIn, findings};
 use slowpath_context::{Lasts, Scope};
-use slowpath_diagnose::printed::Decision;
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_tables::missing::{self, Missing, declared};
-use slowpath_verify::printed::Outcome;
 use slowpath_verify::{DeclaredArm, Role, declared_arms};
 
 /// Schema of what `explain --json` prints.
@@ -38,6 +37,18 @@ pub enum NameKind {
     Outcome,
     /// What follows for a fix.
     Decision,
+    /// What `check` says of a limit.
+    CheckVerdict,
+    /// What `context bisect` says of a difference.
+    BisectionVerdict,
+    /// How the differences of a cause act.
+    BisectedCause,
+    /// A row of the table of where time goes.
+    TimePart,
+    /// A row of the time ledger.
+    LedgerCategory,
+    /// What launches are compared by.
+    Metric,
     /// What the recorder can see.
     Probe,
     /// A form of a recording for other tools.
@@ -50,7 +61,7 @@ pub enum NameKind {
 
 impl NameKind {
     /// All, in the order in which they are listed.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 18] = [
         Self::Finding,
         Self::Fix,
         Self::ContextFactor,
@@ -59,6 +70,12 @@ impl NameKind {
         Self::Arm,
         Self::Outcome,
         Self::Decision,
+        Self::CheckVerdict,
+        Self::BisectionVerdict,
+        Self::BisectedCause,
+        Self::TimePart,
+        Self::LedgerCategory,
+        Self::Metric,
         Self::Probe,
         Self::Export,
         Self::Unavailable,
@@ -76,6 +93,12 @@ impl NameKind {
             Self::Arm => "Arms of a diagnosis",
             Self::Outcome => "Outcomes of an arm",
             Self::Decision => "Decisions on a fix",
+            Self::CheckVerdict => "Verdicts of check",
+            Self::BisectionVerdict => "Verdicts of context bisect",
+            Self::BisectedCause => "How causes act",
+            Self::TimePart => "Rows of the time table",
+            Self::LedgerCategory => "Categories of the time ledger",
+            Self::Metric => "Metrics of launches",
             Self::Probe => "Probes",
             Self::Export => "Exports",
             Self::Unavailable => "What can be unavailable",
@@ -98,7 +121,7 @@ pub struct Paragraph {
 pub struct Explanation {
     /// What it stands for.
     pub kind: NameKind,
-    /// The name as JSON and screens have it.
+    /// The name as JSON has it.
     pub name: String,
     /// Names that it had in earlier versions; left out where it had no other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -109,7 +132,16 @@ pub struct Explanation {
     pub paragraphs: Vec<Paragraph>,
 }
 
+/// Heading of a name as screens have it, where JSON has another.
+const ON_SCREENS: &str = "on screens";
+
 impl Explanation {
+    /// The name as screens have it.
+    fn shown(&self) -> &str {
+        let shown = self.paragraphs.iter().find(|one| one.heading == ON_SCREENS);
+        shown.map_or(&self.name, |one| &one.text)
+    }
+
     /// With what it is called now before the rest, where a name of earlier versions is meant; else `None`.
     fn for_former(mut self, is_meant: impl Fn(&str) -> bool) -> Option<Self> {
         let former = self.former_names.iter().find(|name| is_meant(name))?;
@@ -136,14 +168,13 @@ pub fn all() -> Vec<Explanation> {
     let families = slowpath_artifacts::families::ALL.iter().map(of_family);
     let guarded = slowpath_guard::Outcome::ALL.into_iter().map(of_guarded);
     let arms = declared_arms::ALL.into_iter().map(of_arm);
-    let outcomes = Outcome::ALL.iter().map(|outcome| of_outcome(*outcome));
-    let decisions = Decision::ALL.iter().map(|decision| of_decision(*decision));
+    let words = json_words::all().map(of_word);
     let missing = declared::ALL.iter().map(|missing| of_missing(missing));
-    let terms = terms::all().into_iter().map(of_term);
+    let terms = terms::ALL.into_iter().map(of_term);
     let things = findings.chain(fixes).chain(factors).chain(families).chain(guarded).chain(arms);
     let probes = slowpath_capture::probes().map(of_probe);
     let exports = recording_exports::ALL.into_iter().map(of_export);
-    things.chain(outcomes).chain(decisions).chain(probes).chain(exports).chain(missing).chain(terms).collect()
+    things.chain(words).chain(probes).chain(exports).chain(missing).chain(terms).collect()
 }
 
 /// What has this name, however it is spelled: a name can be an outcome and a decision. What a result prints as unavailable
@@ -152,7 +183,8 @@ pub fn all() -> Vec<Explanation> {
 pub fn named(name: &str) -> Vec<Explanation> {
     let spelled = |name: &str| name.trim().to_lowercase().replace(['-', ' '], "_");
     let wanted = spelled(name);
-    let found: Vec<Explanation> = all().into_iter().filter(|one| spelled(&one.name) == wanted).collect();
+    let found: Vec<Explanation> =
+        all().into_iter().filter(|one| spelled(&one.name) == wanted || spelled(one.shown()) == wanted).collect();
     if !found.is_empty() {
         return found;
     }
@@ -313,58 +345,11 @@ fn of_arm(arm: &DeclaredArm) -> Explanation {
     Explanation { kind, name, former_names: Vec::new(), title, paragraphs }
 }
 
-fn of_outcome(outcome: Outcome) -> Explanation {
-    let (title, what) = match outcome {
-        Outcome::Helps => (
-            "less than the baseline",
-            "The whole confidence interval of the difference lies below zero. Of a fix that holds against the baseline and \
-             against its sham (the same wrapper without the fix).",
-        ),
-        Outcome::Hurts => {
-            ("more than the baseline", "The whole confidence interval of the difference lies above zero.")
-        }
-        Outcome::NoDifference => (
-            "no difference that matters",
-            "The confidence interval holds zero, and all of it lies within ±2 % of the baseline's median.",
-        ),
-        Outcome::Inconclusive => (
-            "not decided",
-            "The confidence interval holds zero and reaches beyond ±2 % of the baseline's median: more launches may decide. \
-             So is a fix that beats the baseline and not its sham.",
-        ),
-        Outcome::NotTestable => {
-            ("not testable", "It could not be launched, or there are too few pairs for an interval.")
-        }
-    };
-    of_verdict(NameKind::Outcome, outcome.name(), title, what)
-}
-
-fn of_decision(decision: Decision) -> Explanation {
-    let (title, what) = match decision {
-        Decision::Proved => (
-            "the fix helps",
-            "Measured on launches that the fix was not made from: the whole interval lies below zero against the untreated \
-             launch and against the sham. The 95 % are joint: of all arms of the diagnosis together.",
-        ),
-        Decision::Withdrawn => (
-            "the fix does not help",
-            "Launches show that it hurts, or the interval holds zero and lies within ±2 % of the untreated launch.",
-        ),
-        Decision::NotShown => (
-            "not decided",
-            "The interval holds zero and reaches beyond ±2 %, or the fix beats the untreated launch and not its sham; more \
-                 --blocks may decide.",
-        ),
-        Decision::NotTried => {
-            ("not launched", "The verdict says why: the program, the machine, the time, or a change of the source.")
-        }
-    };
-    of_verdict(NameKind::Decision, decision.name(), title, what)
-}
-
-fn of_verdict(kind: NameKind, name: &str, title: &str, what: &str) -> Explanation {
-    let paragraphs = paragraphs([("what it is", what)]);
-    Explanation { kind, name: name.to_owned(), former_names: Vec::new(), title: title.to_owned(), paragraphs }
+fn of_word(word: JsonWord) -> Explanation {
+    let paragraphs =
+        paragraphs([(ON_SCREENS, word.shown), ("what it is", word.what), ("see it by hand", word.by_hand)]);
+    let (kind, name) = (word.kind, word.name.to_owned());
+    Explanation { kind, name, former_names: Vec::new(), title: word.title.to_owned(), paragraphs }
 }
 
 fn of_probe(probe: &slowpath_capture::Probe) -> Explanation {
@@ -422,7 +407,6 @@ pub fn folded(text: &str, hanging: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
     use std::collections::BTreeSet;
 
     #[test]
@@ -436,23 +420,11 @@ mod tests {
         }
     }
 
-    /// The names of an enumeration in a published schema.
-    fn names_of(schema: &Value, definition: &str) -> BTreeSet<String> {
-        let of_enum = &schema["$defs"][definition];
-        let variants = of_enum["oneOf"].as_array().into_iter().flatten();
-        variants.filter_map(|variant| Some(variant["const"].as_str()?.to_owned())).collect()
-    }
-
     #[test]
-    fn every_outcome_and_decision_that_json_can_hold_is_explained() {
-        let schema: Value = serde_json::from_str(&crate::schema::schema_of::<crate::Diagnosis>()).unwrap();
-        let explained = |kind: NameKind| -> BTreeSet<String> {
-            all().into_iter().filter(|one| one.kind == kind).map(|one| one.name).collect()
-        };
-        for (definition, kind) in [("Outcome", NameKind::Outcome), ("Decision", NameKind::Decision)] {
-            let names = names_of(&schema, definition);
-            assert!(names.len() >= 4, "{definition}: {names:?}");
-            assert_eq!(names, explained(kind));
+    fn a_word_of_json_is_found_as_screens_have_it_too() {
+        for (shown, name) in [("waits for a CPU", "waits_for_cpu"), ("user or kernel", "on_cpu"), ("locks", "lock")] {
+            assert!(named(shown).iter().any(|one| one.name == name), "{shown}");
+            assert!(named(name).iter().any(|one| one.name == name), "{name}");
         }
     }
 

@@ -20,8 +20,8 @@ use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, MarkerTiming, Profile, ReferenceTimestamp, SamplingInterval, ThreadHandle, Timestamp,
 };
 use markers::{MemoryCallMarker, Note, PageFault, Wait};
-use slowpath_analysis::call_stacks::CallStacks;
 use slowpath_analysis::printed::longest::longest;
+use slowpath_analysis::stacks::call_stacks::CallStacks;
 use slowpath_recording::Tables;
 use slowpath_tables::{CpuSample, FaultKind, Nanos};
 use stacks::StackTables;

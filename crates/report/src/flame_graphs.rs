@@ -20,8 +20,8 @@ use names::{NamedStacks, Names};
 use rows::{MOST_ROWS, RowPlace, Threads};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_analysis::call_stacks::{CallStacks, StackPath};
 use slowpath_analysis::processes::Processes;
+use slowpath_analysis::stacks::call_stacks::{CallStacks, StackPath};
 use slowpath_recording::Tables;
 use slowpath_tables::missing::declared;
 use slowpath_tables::{ProcessKey, Unavailable, Unit};
@@ -37,7 +37,7 @@ pub struct FlameGraphs {
     pub places: Vec<FlamePlace>,
     /// One for each weight, also for those that were not recorded.
     pub graphs: Vec<FlameGraph>,
-    /// Threads that have rows. Left out in older data.
+    /// Threads that have rows.
     #[serde(default)]
     pub threads: FlameThreads,
 }
@@ -111,7 +111,7 @@ pub struct FlameGraph {
     pub callees: Option<FlameTree>,
     /// From the innermost functions to what called them, the processes last.
     pub callers: Option<FlameTree>,
-    /// The rows with their times; null where there are no trees. Left out in older data.
+    /// The rows with their times; null where there are no trees.
     #[serde(default)]
     pub rows: Option<FlameRows>,
 }

@@ -24,8 +24,7 @@ pub struct HtmlComparison {
     pub comparison: RecordingComparison,
     /// Call stacks of both sides by weight; null where no weight can be compared.
     pub flame_graphs: Option<DifferentialFlames>,
-    /// The launches of both sides beside each other, in the groups `before` and `after`; null where less than two are known. Left out in
-    /// older data.
+    /// The launches of both sides beside each other, in the groups `before` and `after`; null where less than two are known.
     #[serde(default)]
     pub launches: Option<SideBySide>,
 }

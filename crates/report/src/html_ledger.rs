@@ -1,12 +1,12 @@
 //! The time ledger as the page draws it: the busiest threads and processes, and all others in one sum each.
 //!
 //! Owns how many are drawn. A machine that compiles has tens of thousands of threads, of some 700 bytes each; `analyze --json`
-//! prints them all. Leaves the ledger itself to [`slowpath_analysis::ledger`].
+//! prints them all. Leaves the ledger itself to [`slowpath_analysis::time::ledger`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_analysis::ledger::Category;
 use slowpath_analysis::printed::ledger::{Ledger, LedgerRow};
+use slowpath_analysis::time::ledger::Category;
 use slowpath_tables::{Quantity, Unit};
 use std::collections::BTreeMap;
 

@@ -21,6 +21,7 @@ mod html_comparison;
 pub mod html_file;
 mod html_ledger;
 pub mod ipc;
+mod json_words;
 pub mod markdown;
 mod page;
 pub mod perfetto;
@@ -68,7 +69,7 @@ pub use slowpath_analysis::printed::round_trips::{ReplyPair, of_tables as round_
 pub use slowpath_analysis::printed::time_spent::{Condition, TimeSpent, TimeSpentRow, of_tables as time_spent_of};
 pub use slowpath_analysis::printed::usage::{FunctionUsage, ProcessUsage, Share, Usage, Used, of_tables as usage_of};
 pub use slowpath_analysis::printed::{ANALYZE_SCHEMA, Analysis};
-pub use slowpath_analysis::sibling_starts::{
+pub use slowpath_analysis::starts::sibling_starts::{
     AlikeWork, SiblingKind, SiblingStart, SiblingStarts, sibling_starts as siblings_of,
 };
 pub use slowpath_diagnose::printed::{

@@ -15,7 +15,7 @@ use crate::gaps;
 use crate::recording_exports::{ExportOptions, Exported, NotExported, RecordingExport, Work};
 use crate::terminal::{Style, figures};
 use slowpath_analysis::finding::{Confidence, Finding};
-use slowpath_analysis::io_map::io_map;
+use slowpath_analysis::io::io_map::io_map;
 use slowpath_analysis::launch_facts::LaunchFacts;
 use slowpath_analysis::printed::Analysis;
 use slowpath_analysis::printed::usage::Usage;

@@ -7,15 +7,15 @@ use crate::terminal::sentences;
 use crate::timeline::{PageTimeline, of_tables as timeline_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_analysis::call_stacks::CallStacks;
-use slowpath_analysis::demand::{Demand, NeededUnknown};
 use slowpath_analysis::finding::Finding;
 use slowpath_analysis::findings::{Observation, of_observation};
-use slowpath_analysis::io_map::{IoMap, io_map};
+use slowpath_analysis::io::demand::{Demand, NeededUnknown};
+use slowpath_analysis::io::io_map::{IoMap, io_map};
 use slowpath_analysis::launch_facts::LaunchFacts;
-use slowpath_analysis::ledger::not_asked_for;
 use slowpath_analysis::printed::{ledger, usage};
-use slowpath_analysis::sibling_starts::{SiblingStarts, sibling_starts};
+use slowpath_analysis::stacks::call_stacks::CallStacks;
+use slowpath_analysis::starts::sibling_starts::{SiblingStarts, sibling_starts};
+use slowpath_analysis::time::ledger::not_asked_for;
 use slowpath_diagnose::printed::Diagnosis;
 use slowpath_recording::Tables;
 use slowpath_tables::{Losses, Unavailable};
@@ -65,14 +65,13 @@ pub struct ReportData {
     pub ledger: Option<HtmlLedger>,
     /// Call stacks by weight; null where no row has one.
     pub flame_graphs: Option<FlameGraphs>,
-    /// What every thread did when; null where of none both begin and end are known. Left out in older data.
+    /// What every thread did when; null where of none both begin and end are known.
     #[serde(default)]
     pub timeline: Option<PageTimeline>,
-    /// Launches of the same command beside each other; null where there is one, or one that is known. Left out in older data.
+    /// Launches of the same command beside each other; null where there is one, or one that is known.
     #[serde(default)]
     pub launches: Option<SideBySide>,
-    /// The starts of children of one kind beside each other; null where waits were not recorded, and where no two were seen. Left out in
-    /// older data.
+    /// The starts of children of one kind beside each other; null where waits were not recorded, and where no two were seen.
     #[serde(default)]
     pub siblings: Option<SiblingStarts>,
 }

@@ -8,7 +8,7 @@ use crate::gaps;
 use crate::recording_exports::{ExportOptions, Exported, NotExported, RecordingExport, Work};
 use crate::stack_sums::StackSums;
 use prost::Message;
-use slowpath_analysis::call_stacks::{CallStacks, Place};
+use slowpath_analysis::stacks::call_stacks::{CallStacks, Place};
 use slowpath_recording::Tables;
 use std::collections::HashMap;
 

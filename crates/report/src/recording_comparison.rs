@@ -17,8 +17,8 @@ pub(crate) use scale::factor;
 use crate::recording_comparison::changes::Sides;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_analysis::ledger::Category;
 use slowpath_analysis::metrics::{Measure, RecordedMetrics};
+use slowpath_analysis::time::ledger::Category;
 use slowpath_experiment::{Level, rank_sum};
 use slowpath_tables::{Losses, Quantity, Unavailable, Unit};
 

@@ -1,12 +1,12 @@
 //! Launches of one command beside each other: where the time to ready of each went, and the spans that all of them have by name.
 //!
 //! Owns which launches and spans a page has, and which launch stands for all. Leaves the spans of one launch to
-//! [`slowpath_analysis::launch_spans`], and medians, differences and their order to `report-ui`.
+//! [`slowpath_analysis::time::launch_spans`], and medians, differences and their order to `report-ui`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_analysis::launch_spans::{LaunchSpans, SpanName, launch_spans};
-use slowpath_analysis::ledger::CategoryTime;
+use slowpath_analysis::time::launch_spans::{LaunchSpans, SpanName, launch_spans};
+use slowpath_analysis::time::ledger::CategoryTime;
 use slowpath_recording::Tables;
 use slowpath_tables::Nanos;
 use std::cmp::Reverse;

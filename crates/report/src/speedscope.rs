@@ -8,7 +8,7 @@ use crate::gaps;
 use crate::recording_exports::{ExportOptions, Exported, NotExported, RecordingExport, Work};
 use crate::stack_sums::StackSums;
 use serde::Serialize;
-use slowpath_analysis::call_stacks::CallStacks;
+use slowpath_analysis::stacks::call_stacks::CallStacks;
 use slowpath_recording::Tables;
 use slowpath_tables::escape_json;
 use std::collections::HashMap;

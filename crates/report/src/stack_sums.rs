@@ -1,8 +1,8 @@
 //! Rows with call stacks as sums by process and stack, for exports that hold totals.
 
 use crate::collapsed::Weight;
-use slowpath_analysis::call_stacks::{CallStacks, StackPath};
 use slowpath_analysis::processes::Processes;
+use slowpath_analysis::stacks::call_stacks::{CallStacks, StackPath};
 use slowpath_recording::Tables;
 use slowpath_tables::ProcessKey;
 use std::collections::BTreeMap;

@@ -14,7 +14,7 @@ use arrow_array::{
     Array, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt32Array, UInt64Array, cast::AsArray,
 };
 use arrow_schema::DataType;
-use slowpath_analysis::call_stacks::CallStacks;
+use slowpath_analysis::stacks::call_stacks::CallStacks;
 use slowpath_recording::Tables;
 use std::io::{self, Write};
 

@@ -1,4 +1,5 @@
-//! The answer on a screen of 80x24: what makes the launch slow, what was tried, and how far to trust it.
+//! The answer on a screen: what makes the launch slow, what was tried, and how far to trust it. Other commands have 80x24, a
+//! diagnosis 30 lines.
 //!
 //! Owns the choice and the order of what a screen shows. Everything left out stands in the JSON and the HTML page.
 
@@ -81,11 +82,31 @@ use line::{Line, Paint};
 use sections::Section;
 use slowpath_diagnose::printed::Diagnosis;
 
+/// Lines of a diagnosis, with those that the command prints below the summary.
+const DIAGNOSIS_LINES: usize = 30;
+
+/// What `diagnose` prints, with a newline after every line: the summary, where the page is, and the `commands` that keep a proved
+/// fix. These are for copying, so they are not shortened; the summary has what they leave of the screen.
+pub fn diagnosis_screen(diagnosis: &Diagnosis, page: &str, commands: &[String], style: &Style) -> String {
+    let mut below = vec![format!("report: {}", escape_terminal(page))];
+    below.extend(commands.iter().map(|command| format!("keep it: {}", escape_terminal(command))));
+    let taken: usize = below.iter().map(|text| line::width(text).div_ceil(style.columns.max(1))).sum();
+    let mut printed = summary(diagnosis, taken, style);
+    for text in &below {
+        printed.push_str(text);
+        printed.push('\n');
+    }
+    printed
+}
+
 /// The summary of a diagnosis, with a newline after every line.
 pub fn diagnosis(diagnosis: &Diagnosis, style: &Style) -> String {
-    // Two kinds of launches, and fixes that wait for a trial, take more than one screen of old.
-    let is_long = diagnosis.other.is_some() || diagnosis.running.is_some();
-    let style = &Style { lines: style.lines.max(if is_long { 29 } else { 0 }), ..*style };
+    summary(diagnosis, 0, style)
+}
+
+/// `taken`: lines of the screen that stand below it.
+fn summary(diagnosis: &Diagnosis, taken: usize, style: &Style) -> String {
+    let style = &Style { lines: style.lines.max(DIAGNOSIS_LINES).saturating_sub(taken), ..*style };
     let halves: Vec<Diagnosis> = std::iter::once(diagnosis.leading()).chain(diagnosis.following()).collect();
     let mut sections: Vec<Section> = halves.iter().map(|half| answer(half, style)).collect();
     let arms = if diagnosis.warm { warm::arms } else { sections::arms };
@@ -184,7 +205,7 @@ enum Rest {
 }
 
 /// Puts sections below each other. What does not fit gives way in this order: empty lines, long remarks, the last items of the
-/// longest list, and the later lines of what is left.
+/// longest list, the later lines of what is left, and whole tables and remarks, the last first.
 fn screen(mut sections: Vec<Section>, rest: Rest, style: &Style) -> String {
     sections.retain(|section| section.lines() > 0);
     let total = |sections: &[Section]| {
@@ -195,10 +216,12 @@ fn screen(mut sections: Vec<Section>, rest: Rest, style: &Style) -> String {
             spaced.spaced = false;
         } else if let Some(section) = sections.iter_mut().rfind(|section| section.drops_whole()) {
             section.drop_long();
-        } else if let Some(longest) = sections.iter_mut().filter(|s| s.items.len() > 1).max_by_key(|s| s.items.len()) {
+        } else if let Some(longest) = sections.iter_mut().filter(|s| s.drops_last()).max_by_key(|s| s.items.len()) {
             longest.drop_last();
         } else if let Some(long) = sections.iter_mut().flat_map(|s| &mut s.items).rfind(|item| item.lines() > 1) {
             long.cut();
+        } else if let Some(section) = sections.iter_mut().rfind(|section| section.can_leave_out()) {
+            section.leave_out();
         } else {
             break;
         }
@@ -235,6 +258,12 @@ impl Section {
         }
     }
 
+    /// Whether one is left then, and a line is saved although the note takes one.
+    fn drops_last(&self) -> bool {
+        let is_long = self.items.last().is_some_and(|item| item.lines() > 1);
+        self.items.len() > 1 && (self.dropped > 0 || self.items.len() > 2 || is_long)
+    }
+
     fn drop_last(&mut self) {
         self.items.pop();
         self.dropped += 1;
@@ -245,14 +274,39 @@ impl Section {
         }
     }
 
+    /// Whether a note in its place takes fewer lines.
+    fn can_leave_out(&self) -> bool {
+        let head = if self.is_table { 0 } else { self.head.len() };
+        (self.is_table || self.whole_or_not) && self.lines() > head + 1
+    }
+
+    /// Leaves nothing but the note, and a head that is no heading.
+    fn leave_out(&mut self) {
+        // A table that is all head has its rows there.
+        let rows = if self.items.is_empty() { self.head.len().saturating_sub(1) } else { self.items.len() };
+        self.dropped += rows;
+        self.items.clear();
+        if self.is_table {
+            self.head.clear();
+        }
+    }
+
     fn dropped_note(&self, rest: Rest, style: &Style) -> Option<Line> {
         let place = match rest {
             Rest::InReport => "in the report",
             Rest::InJson => "with --json",
         };
         let more = if self.items.is_empty() { "" } else { " more" };
-        let what = if self.whole_or_not && self.dropped == 1 { self.what.trim_end_matches('s') } else { self.what };
+        let what = if self.dropped == 1 { singular(self.what) } else { self.what };
         let note = || Line::of(Paint::Quiet, &format!("  {}{more} {what} {place}", self.dropped), style);
         (self.dropped > 0).then(note)
+    }
+}
+
+/// `process` of `processes`, `verdict` of `verdicts`.
+fn singular(plural: &str) -> &str {
+    match plural.strip_suffix("es") {
+        Some(stem) if stem.ends_with("ss") => stem,
+        _ => plural.strip_suffix('s').unwrap_or(plural),
     }
 }

@@ -1,9 +1,7 @@
 //! The terms that stand on the screens and in the page, each explained once.
 //!
-//! Owns terms that are neither finding, fix, factor, arm nor verdict: those declare themselves. `slowpath explain` and
+//! Owns terms that are no finding, fix, factor, arm, verdict, row or metric: those declare themselves. `slowpath explain` and
 //! `docs/reference/terms.md` are made from here. Terms that the kernel's documentation or a man page explains are left to it.
-
-use slowpath_analysis::time_spent::Part;
 
 /// A term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +15,7 @@ pub struct Term {
 }
 
 /// All of them.
-pub fn all() -> Vec<Term> {
-    TERMS.iter().copied().chain(Part::ALL.into_iter().map(of_part)).collect()
-}
-
-const TERMS: [Term; 17] = [
+pub const ALL: [Term; 17] = [
     Term {
         name: "arm",
         title: "one variant of a launch in an experiment",
@@ -122,30 +116,3 @@ const TERMS: [Term; 17] = [
         what: "A launch that failed, or that was not as cold as it was to be, does not count.",
     },
 ];
-
-/// A row of "where the time goes".
-fn of_part(part: Part) -> Term {
-    let what = match part {
-        Part::Storage => {
-            "Major faults, and system calls that read from or wrote to storage and waited for it. It excludes the time that a woken \
-             thread waits for a CPU."
-        }
-        Part::FaultsAndMemory => {
-            "Minor page faults, zeroing included, and mmap, munmap, brk, madvise and their like. `perf trace -F all` and \
-             `strace -c` show the same by hand."
-        }
-        Part::Waits => {
-            "Blocked on a lock, another process, a pipe or socket, events or a timer. `slowpath record --off-cpu` shows which."
-        }
-        Part::WaitsForCpu => {
-            "Runnable without a CPU, throttled by cpu.max, or stopped by the hypervisor (steal). `perf sched latency` shows the \
-             first."
-        }
-        Part::ChildStart => {
-            "Running time of children between their fork and their first wait for work, without their reads, faults and waits, which have \
-             rows of their own."
-        }
-        Part::Program => "The program's own code, and the kernel's work for it that no other row holds.",
-    };
-    Term { name: part.words(), title: "a row of \"where the time goes\"", what }
-}

@@ -54,7 +54,7 @@ pub enum ProcessError {
     #[error("there is no process {0}")]
     NoProcess(u32),
     /// It has no filter.
-    #[error("process {0} has no system call filter")]
+    #[error("process {0} has no seccomp filter")]
     NoFilter(u32),
     /// The kernel shows filters to a tracer with `CAP_SYS_ADMIN` that has none itself.
     #[error("the kernel shows the filters of process {0} only to root, outside of any filter")]

@@ -1,12 +1,13 @@
 //! How work fails: its kind, the chain of causes, and a hint that fits. It crosses process borders, because what parses foreign data
 //! and what writes output runs in processes of their own; so causes are text. Leaves printing, and the exit code, to the command.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_tables::Unavailable;
 use std::error::Error;
 
 /// Kind of a failure, which is also the exit code of a command that ends with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A verdict or a check failed.
@@ -21,14 +22,37 @@ pub enum Kind {
     Interrupted = 130,
 }
 
-/// Why something failed. Its JSON is a part of `slowpath-error/1`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+/// Why something failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
+    /// Its kind.
     kind: Kind,
+    /// What failed. May have foreign text in it, as the causes may.
     message: String,
+    /// What is behind it, the next cause first.
     causes: Vec<String>,
+    /// What the user can do about it.
     hint: Option<String>,
+}
+
+/// Name and version of the JSON of a failure.
+pub const ERROR_SCHEMA: &str = "slowpath-error/1";
+
+/// What any command with `--json` prints when it fails.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PrintedFailure {
+    /// `slowpath-error/1`.
+    #[schemars(extend("const" = ERROR_SCHEMA))]
+    schema: &'static str,
+    /// Why.
+    error: Failure,
+}
+
+impl From<&Failure> for PrintedFailure {
+    fn from(failure: &Failure) -> Self {
+        Self { schema: ERROR_SCHEMA, error: failure.clone() }
+    }
 }
 
 impl Failure {

@@ -1,12 +1,12 @@
 //! What `slowpath launch children --json` holds: how long children take from their fork until they are ready, by kind.
 //!
 //! Owns the figures of child launches that were found: first against later ones of a kind, new processes against copies of
-//! a running one. Leaves finding the launches to `analysis::children`, and what was lost in a recording to its reader.
+//! a running one. Leaves finding the launches to `analysis::starts::children`, and what was lost in a recording to its reader.
 
 use crate::printed::quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_analysis::children::{ChildLaunch, Origin};
+use slowpath_analysis::starts::children::{ChildLaunch, Origin};
 use slowpath_experiment::{Level, median, quantile};
 use slowpath_tables::{Losses, Nanos, Quantity, Unavailable, Unit};
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -1,7 +1,7 @@
 //! The child launches of recordings, read back: which of them hold when a child was ready.
 
 use crate::children::{ChildLaunches, of_runs};
-use slowpath_analysis::children::child_launches;
+use slowpath_analysis::starts::children::child_launches;
 use slowpath_recording::{Manifest, NotRecorded};
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::open_recording;

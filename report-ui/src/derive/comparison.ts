@@ -26,7 +26,7 @@ export const MEASURES: ReadonlyMap<Measure, { words: string; part?: boolean }> =
   ["releases", { words: "memory given back, calls" }],
   ["release_time", { words: "time in giving memory back", part: true }],
   ["off_cpu_time", { words: "time off the CPU, mostly idle" }],
-  ["runnable_time", { words: "waiting for a processor", part: true }],
+  ["runnable_time", { words: "waiting for a CPU", part: true }],
 ]);
 
 export function measureWords(measure: Measure): string {

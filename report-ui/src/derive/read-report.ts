@@ -4,9 +4,8 @@
 // indices exist, and trees that are trees. It does not judge the content.
 
 import type { HtmlComparison } from "../generated/comparison-page";
-import type { SideBySide } from "../types";
+import { COMPARISON_SCHEMA, SCHEMA, type FlameGraphs, type IoMap, type Report, type SideBySide } from "../types";
 import { BrokenTimeline, readTimeline, type Timeline } from "./timeline";
-import { COMPARISON_SCHEMA, SCHEMA, type FlameGraphs, type IoMap, type Report } from "../types";
 
 /** Thrown when the data block cannot be shown; its message is meant for the reader. */
 export class UnreadableReport extends Error {

@@ -3,8 +3,7 @@
 // Owns that sentence. What is alike is decided where the recording is read; nothing is concluded from bars that look alike.
 
 import { count, duration, percent } from "../format";
-import type { SiblingKind, SiblingStart } from "../types";
-import type { Nanos } from "../types";
+import type { Nanos, SiblingKind, SiblingStart } from "../types";
 import { UNEXPLAINED, type LedgerBar } from "./ledger-bars";
 import { barOfTimes, median } from "./side-by-side";
 import { strong, type Words } from "./words";

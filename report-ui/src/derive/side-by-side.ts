@@ -5,8 +5,7 @@
 
 import { baseName } from "../display-text";
 import { count, duration, percent } from "../format";
-import type { CategoryTime, LaunchBeside, SideBySide, SpanBeside, SpanName } from "../types";
-import type { LedgerRow, Nanos, Quantity } from "../types";
+import type { CategoryTime, LaunchBeside, LedgerRow, Nanos, Quantity, SideBySide, SpanBeside, SpanName } from "../types";
 import { barOf, partWords, UNEXPLAINED, type BarPart, type LedgerBar } from "./ledger-bars";
 import { strong, type Words } from "./words";
 

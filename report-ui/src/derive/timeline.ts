@@ -3,8 +3,7 @@
 // Owns decoding, the checks without which a picture could fail, and finding what is at a moment. A span is an index into `starts`
 // and `states`; each line has one entry more than spans, whose start is where its last span ends.
 
-import type { Nanos } from "../types";
-import type { PageTimeline, TimelineDevice, TimelineLine } from "../types";
+import type { Nanos, PageTimeline, TimelineDevice, TimelineLine } from "../types";
 import { bytesOf, numbersOf } from "./columns";
 import { firstAtOrAfter } from "./file-reads";
 

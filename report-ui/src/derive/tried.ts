@@ -77,7 +77,8 @@ function fixWords(diagnosis: Diagnosis, picture: ArmsPicture, v: Verdict): Words
     return words;
   }
   const saving = negated(v.measured);
-  words.push(" made it ", strong(`${quantityValue(saving)} faster`), ` (${interval(saving)}`);
+  const againstSham = v.against_sham ? `; ${quantityValue(negated(v.against_sham))} against the sham` : "";
+  words.push(" made it ", strong(`${quantityValue(saving)} faster`), ` (${interval(saving)}${againstSham}`);
   const row = picture.rows.find((r) => r.verdict === v);
   const shares: string[] = [];
   const savedMs = millisOf(saving)?.value;

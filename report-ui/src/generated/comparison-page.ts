@@ -124,8 +124,7 @@ export interface HtmlComparison {
    */
   generated: string;
   /**
-   * The launches of both sides beside each other, in the groups `before` and `after`; null where less than two are known. Left out in
-   * older data.
+   * The launches of both sides beside each other, in the groups `before` and `after`; null where less than two are known.
    */
   launches: SideBySide | null;
   /**

@@ -268,7 +268,7 @@ export interface Report {
    */
   io_map: IoMap | null;
   /**
-   * Launches of the same command beside each other; null where there is one, or one that is known. Left out in older data.
+   * Launches of the same command beside each other; null where there is one, or one that is known.
    */
   launches: SideBySide | null;
   /**
@@ -288,12 +288,11 @@ export interface Report {
    */
   schema: "slowpath-report/2";
   /**
-   * The starts of children of one kind beside each other; null where waits were not recorded, and where no two were seen. Left out in
-   * older data.
+   * The starts of children of one kind beside each other; null where waits were not recorded, and where no two were seen.
    */
   siblings: SiblingStarts | null;
   /**
-   * What every thread did when; null where of none both begin and end are known. Left out in older data.
+   * What every thread did when; null where of none both begin and end are known.
    */
   timeline: PageTimeline | null;
   /**
@@ -396,7 +395,7 @@ export interface Finding {
    */
   evidence: Evidence[];
   /**
-   * What these need to know; left out where they need nothing.
+   * Values that the fixes take; left out where they take none.
    */
   fix_inputs?: FixInputs;
   /**
@@ -473,9 +472,13 @@ export interface Evidence {
   text: string;
 }
 /**
- * What one finding has for fixes.
+ * Values that one finding has for its fixes.
  */
 export interface FixInputs {
+  /**
+   * For `grant_read` and `regenerate_artifact`: the artifacts, most costly first, not all where there are many. Foreign text.
+   */
+  artifacts?: string[];
   /**
    * For `preload_in_zygote`: what children could inherit.
    */
@@ -485,9 +488,15 @@ export interface FixInputs {
    */
   malloc?: MallocSettings | null;
   /**
-   * Fixes whose saving the finding's predicted one is, of those that do not end every cost that they are named for.
+   * Fixes that would save what the finding predicts, where not all of them would.
    */
   predicted_for?: string[];
+  /**
+   * What is to be done for a fix, by its name, in words for readers; not of every fix. The evidence shows the same.
+   */
+  ways?: {
+    [k: string]: string;
+  };
 }
 /**
  * What children load again, and how they would inherit it.
@@ -831,6 +840,10 @@ export interface OtherLaunches {
    */
   launch: LaunchSummary;
   /**
+   * Which they are: places in the list of all findings, from 0. Empty in diagnoses of an earlier version.
+   */
+  own_findings?: number[];
+  /**
    * Directory of the recording that explains them.
    */
   recording: string;
@@ -1037,6 +1050,11 @@ export interface Unavailable {
  */
 export interface Verdict {
   /**
+   * Change of a fix against the sham of its kind, with an interval of the same level as that of `measured`; negative is faster,
+   * or less. Null where there is no sham.
+   */
+  against_sham: Quantity | null;
+  /**
    * The arm.
    */
   arm: string;
@@ -1120,7 +1138,7 @@ export interface FlameGraphs {
    */
   places: FlamePlace[];
   /**
-   * Threads that have rows. Left out in older data.
+   * Threads that have rows.
    */
   threads: FlameThreads;
 }
@@ -1150,7 +1168,7 @@ export interface FlameGraph {
    */
   callers: FlameTree | null;
   /**
-   * The rows with their times; null where there are no trees. Left out in older data.
+   * The rows with their times; null where there are no trees.
    */
   rows: FlameRows | null;
   /**

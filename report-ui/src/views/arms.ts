@@ -52,7 +52,7 @@ function tableRow(row: ArmRow, picture: HTMLTableCellElement | null, warm: boole
     picture,
     h("td", { class: "num" }, row.shown ? stacked(row.shown, false) : h("span", { class: "quiet" }, "none")),
     h("td", { class: "num" }, warm ? beside(arm) : arm.bytes_read ? inUnit(arm.bytes_read.value, arm.bytes_read.unit) : h("span", { class: "quiet" }, "unknown")),
-    h("td", { class: "num change" }, verdict?.measured ? stacked(verdict.measured, true) : h("span", { class: "quiet" }, arm.role === "baseline" ? "reference" : "not compared"), row.gapRemoved ? h("div", { class: "quiet" }, `${percent(row.gapRemoved.value)} of the gap `, h("span", { class: "unbroken" }, gapInterval(row.gapRemoved))) : null),
+    h("td", { class: "num change" }, verdict?.measured ? stacked(verdict.measured, true) : h("span", { class: "quiet" }, arm.role === "baseline" ? "reference" : "not compared"), verdict?.against_sham ? againstSham(verdict.against_sham) : null, row.gapRemoved ? h("div", { class: "quiet" }, `${percent(row.gapRemoved.value)} of the gap `, h("span", { class: "unbroken" }, gapInterval(row.gapRemoved))) : null),
     h("td", { class: "num" }, verdict?.predicted ? stacked(verdict.predicted, true) : h("span", { class: "quiet" }, arm.role === "fix" || arm.role === "rival" ? "none" : "")),
     h("td", {}, verdict ? verdictCell(verdict) : h("span", { class: "quiet" }, arm.role === "fix" || arm.role === "rival" ? "not judged" : "")),
   );
@@ -75,6 +75,11 @@ function gapInterval(i: Interval): string {
 
 function stacked(q: Quantity, signed: boolean): Child {
   return [quantityValue(q, signed), h("div", { class: "quiet" }, quantityInterval(q) ?? "no interval")];
+}
+
+/** The same change with the sham in place of the baseline: what is left of it is the fix's own. */
+function againstSham(q: Quantity): Child {
+  return h("div", { class: "quiet", title: "change against the sham: the same wrapper without the fix" }, `against the sham ${quantityValue(q, true)} `, h("span", { class: "unbroken" }, `(${quantityInterval(q) ?? "no interval"})`));
 }
 
 function verdictCell(v: Verdict): Child {

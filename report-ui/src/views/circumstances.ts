@@ -33,7 +33,7 @@ export function circumstancesView(report: Report): HTMLElement {
     h("h3", {}, "Machine"),
     facts([
       ["kernel", machine.kernel],
-      ["processors", count(machine.cpus)],
+      ["CPUs", count(machine.cpus)],
       ["memory", bytes(machine.memory_bytes)],
       ["page", bytes(machine.page_size)],
       ["storage", machine.storage],

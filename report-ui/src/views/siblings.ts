@@ -3,9 +3,8 @@
 import { barSentence, partDid, partWords, type BarPart, type BarRow } from "../derive/ledger-bars";
 import { siblingPicture, type SiblingBar, type SiblingPicture } from "../derive/siblings";
 import { count, duration, inUnit, percent } from "../format";
-import type { SiblingStart, SiblingStarts } from "../types";
+import type { Finding, Nanos, SiblingStart, SiblingStarts } from "../types";
 import type { Selections } from "../selection";
-import type { Finding, Nanos } from "../types";
 import { wordsOf } from "./answer";
 import { h, isolated, section } from "./element";
 import { selectChild } from "./launch-selector";

@@ -6,7 +6,7 @@
 //! one: it is named, and its callers stand in the stack.
 
 use super::rust_names;
-use crate::call_stacks::{CallStacks, Place};
+use crate::stacks::call_stacks::{CallStacks, Place};
 use std::collections::HashMap;
 
 /// Beginnings of the names of libraries that allocate for others: glibc, musl, the dynamic loader, the C++ libraries, jemalloc,

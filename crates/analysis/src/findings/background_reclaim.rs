@@ -4,7 +4,7 @@
 //! moves them together, khugepaged copies small pages into a huge one. It is paid by threads that belong to nobody.
 //!
 //! **Cost.** CPU time of these threads while recording went on, times the share that the program's processes caused. How shares are got,
-//! and what is nobody's, stands in [`crate::background_reclaim`]. In ms, over the whole recording; the interval is that of the shares.
+//! and what is nobody's, stands in [`crate::memory::background_reclaim`]. In ms, over the whole recording; the interval is that of the shares.
 //! Threads of the kernel take no fault of a program, so nothing of it is in any other finding.
 //!
 //! **Not part of it**: what a thread of the program reclaims, moves or collapses itself (direct reclaim, a cgroup at its limit,
@@ -23,13 +23,13 @@ mod evidence;
 use super::doubts::Doubts;
 use super::materiality::{self, CostShare, CpuTimes};
 use super::memory_evidence::{perf_target, rounded};
-use crate::background_reclaim::{BackgroundReclaim, Task, ThreadCost, sum};
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Finding, row};
 use crate::fix_inputs::FixInputs;
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
-use crate::usage::own_cpu_times;
+use crate::memory::background_reclaim::{BackgroundReclaim, Task, ThreadCost, sum};
+use crate::time::usage::own_cpu_times;
 use serde_json::Value;
 use slowpath_tables::{ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -128,6 +128,8 @@ fn finding(mut launches: Vec<Found<'_>>, kept: &BTreeMap<String, String>) -> Opt
     evidence.retain(|evidence| !evidence.rows.is_empty());
     let mut fixes: Vec<String> = ways.iter().filter_map(|(fix, _)| fix.map(str::to_owned)).collect();
     fixes.dedup();
+    let by_fix = ways.iter().filter_map(|(fix, how)| Some(((*fix)?.to_owned(), how.clone())));
+    let fix_inputs = FixInputs { ways: by_fix.collect(), ..FixInputs::default() };
     let mut subject = row([
         ("process", Value::from(found.program.as_str())),
         ("threads", Value::from(found.charged().map(|thread| thread.thread.as_str()).collect::<Vec<_>>().join(", "))),
@@ -148,7 +150,7 @@ fn finding(mut launches: Vec<Found<'_>>, kept: &BTreeMap<String, String>) -> Opt
         reasons,
         evidence,
         fixes,
-        fix_inputs: FixInputs::default(),
+        fix_inputs,
         see_by_hand: see_by_hand(found),
     })
 }
@@ -156,7 +158,7 @@ fn finding(mut launches: Vec<Found<'_>>, kept: &BTreeMap<String, String>) -> Opt
 fn title(found: &Found<'_>) -> String {
     let made = found.charged().flat_map(|thread| &thread.ways);
     let made: f64 =
-        made.filter(|way| way.way == crate::background_reclaim::Attribution::HugePages).map(|way| way.of).sum();
+        made.filter(|way| way.way == crate::memory::background_reclaim::Attribution::HugePages).map(|way| way.of).sum();
     let mut done = Vec::new();
     if found.charges(Task::Reclaim) {
         done.push("kswapd reclaim pages".to_owned());

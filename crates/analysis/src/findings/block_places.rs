@@ -7,7 +7,7 @@
 //! that names who asked, and is the inner part of one whole stack of that program and size and of no other, counts as that.
 
 use super::allocating_stack::{AllocatingStacks, Functions};
-use crate::memory_blocks::Block;
+use crate::memory::memory_blocks::Block;
 use crate::processes::Processes;
 use slowpath_tables::{Bytes, ProcessKey};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -5,7 +5,7 @@
 //! among others, and two callers that have nothing to do with each other.
 //!
 //! **Evidence.** CPU samples of code that copies ([`super::copying_code`]: the list of functions, and which registers hold the two
-//! places) with an address in a block that memory calls tell of ([`crate::memory_blocks`]). A place that is written to lies in the
+//! places) with an address in a block that memory calls tell of ([`crate::memory::memory_blocks`]). A place that is written to lies in the
 //! block: a copy in. A place that is read from: a copy back. Both must be of one block, or of blocks of one call stack that are seen
 //! in both directions, in one process, at the same offsets: [`round_trips`]. Of blocks that live for less than a period of the samples it is
 //! the faults, where their call stacks were recorded, that tell which of them the copy in filled before they were read.
@@ -35,14 +35,13 @@ pub mod round_trips;
 use super::allocating_stack::AllocatingStack;
 use super::doubts::Doubts;
 use super::materiality::{self, CostShare};
-use super::memory_evidence::{perf_target, short, stack, subject};
+use super::memory_evidence::{fix_inputs, perf_target, short, stack, subject, ways_out};
 use super::memory_use::MemoryUse;
 use super::sampled_time::sampled_time;
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Finding};
-use crate::fix_inputs::FixInputs;
 use crate::interval::summarize;
-use crate::memory_fixes::AVOID_COPY;
+use crate::memory::memory_fixes::AVOID_COPY;
 use round_trips::{CopySide, RoundTrip};
 use serde_json::Value;
 use slowpath_tables::{Quantity, Unit};
@@ -138,12 +137,9 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     } else {
         "The call stack that mapped the block, the innermost function first; asked marks the first that is not the allocator's."
     };
-    let mut evidence = vec![
-        evidence::copies(found),
-        evidence::sites(found),
-        stack(allocates, &found.allocates),
-        super::memory_evidence::ways_out(&[evidence::way_out(found)]),
-    ];
+    let ways = [evidence::way_out(found)];
+    let mut evidence =
+        vec![evidence::copies(found), evidence::sites(found), stack(allocates, &found.allocates), ways_out(&ways)];
     evidence.retain(|evidence| !evidence.rows.is_empty());
     let mut about = subject(&found.trip.program, &found.trip.processes, &copies_back, &found.share);
     let functions = [("copied_in_by", &copies_in), ("allocated_by", &found.allocates)];
@@ -164,7 +160,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         reasons,
         evidence,
         fixes: vec![AVOID_COPY.to_owned()],
-        fix_inputs: FixInputs::default(),
+        fix_inputs: fix_inputs(&ways),
         see_by_hand: see_by_hand(found),
     })
 }

@@ -4,7 +4,7 @@
 //! program happens to touch them: small requests, many of them backwards, each waited for.
 //!
 //! **Cost.** Wall time before ready in which at least one thread of the launch's own process waited for a file read
-//! ([`crate::blocked`] has the rules: not for a CPU after it), in ms, over all launches given. Where that process hardly waits itself (a shell
+//! ([`crate::io::blocked`] has the rules: not for a CPU after it), in ms, over all launches given. Where that process hardly waits itself (a shell
 //! that starts the program as a child) the process that waited longest stands in for it, and the finding says so.
 //!
 //! **No finding** when file reads explain less than [`LEAST_SHARE`] of the time to ready: a warm launch.
@@ -15,7 +15,6 @@ pub mod confidence;
 mod per_file;
 mod who_asked;
 
-use crate::blocked::LaunchTime;
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Evidence, Finding, Row, milliseconds, row};
 use crate::findings::Observation;
@@ -23,6 +22,7 @@ use crate::findings::doubts::Doubts;
 use crate::fix_inputs::FixInputs;
 use crate::integer_hash::IntegerMap;
 use crate::interval::summarize;
+use crate::io::blocked::LaunchTime;
 use crate::launch_facts::LaunchFacts;
 use serde_json::Value;
 use slowpath_tables::{ProcessKey, Unit};
@@ -114,7 +114,7 @@ pub fn find(observation: &Observation<'_>) -> Option<Finding> {
         reasons.push(format!("which pages were needed is not known: {unknown}"));
     }
 
-    let requests = crate::io_map::requests(facts.insertions_until_ready());
+    let requests = crate::io::io_map::requests(facts.insertions_until_ready());
     let files = per_file::rows(facts, &requests, needed);
     let name = shown.process.map_or_else(|| "the program".to_owned(), |process| facts.processes.name(process));
     let mut subject = BTreeMap::from([("process".to_owned(), Value::from(name.as_str()))]);

@@ -12,9 +12,9 @@
 //! So an address that lies in a block says that the block is read or written, and about where. A sample in the kernel has the
 //! registers with which user code entered it: of a page fault in a copy, those of the copy.
 
-use crate::call_stacks::{CallStacks, Place};
 use crate::integer_hash::IntegerMap;
-use crate::memory_blocks::{ArgumentPlaces, BlockPlace, MemoryBlocks};
+use crate::memory::memory_blocks::{ArgumentPlaces, BlockPlace, MemoryBlocks};
+use crate::stacks::call_stacks::{CallStacks, Place};
 use slowpath_recording::Tables;
 use slowpath_tables::{CpuSample, Nanos, ProcessKey};
 

@@ -1,7 +1,7 @@
 //! What lowers the confidence of a finding, each with its reason.
 
 use crate::finding::Confidence;
-use crate::off_cpu_times::waits_recorded;
+use crate::time::off_cpu_times::waits_recorded;
 use slowpath_recording::Tables;
 use slowpath_tables::{Losses, Quantity};
 

@@ -1,6 +1,6 @@
 //! What processes pay because they could not use artifacts of one family.
 //!
-//! Owns which fallbacks ([`crate::fallbacks`]) count, and the price of each, by the best that the recording has:
+//! Owns which fallbacks ([`crate::io::fallbacks`]) count, and the price of each, by the best that the recording has:
 //!
 //! 1. *compared*: with siblings that could open the same artifact, the difference to their median; the interval is that to the fastest and
 //!    the slowest of them. Where nothing else shows that the work was done again, each of them must have been faster;
@@ -21,12 +21,12 @@
 //! A denied open with none of these is no fallback: the program may do without the file.
 
 use super::materiality::CpuTimes;
-use crate::fallbacks::open_call::{family, split};
-use crate::fallbacks::{End, Fallback, Problem, Threads};
 use crate::interval::median;
+use crate::io::fallbacks::open_call::{family, split};
+use crate::io::fallbacks::{End, Fallback, Problem, Threads};
+use crate::io::opening_threads::Taken;
 use crate::launch_facts::LaunchFacts;
-use crate::opening_threads::Taken;
-use crate::usage;
+use crate::time::usage;
 use slowpath_artifacts::families::Trace;
 use slowpath_tables::{FileKey, ProcessKey};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

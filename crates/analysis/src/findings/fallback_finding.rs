@@ -14,14 +14,14 @@ use super::doubts::Doubts;
 use super::fallback_cost::{Basis, Family, Priced, families, shows_work};
 use super::materiality::CostShare;
 use crate::declaration::Input;
-use crate::fallbacks::open_call::{error_name, split};
-use crate::fallbacks::{End, Problem};
 use crate::finding::{Confidence, Evidence, Finding, Row, row};
 use crate::fix_inputs::FixInputs;
 use crate::interval::summarize;
+use crate::io::fallbacks::open_call::{error_name, split};
+use crate::io::fallbacks::{End, Problem};
 use crate::launch_facts::LaunchFacts;
-use crate::off_cpu_times::waits_recorded;
-use crate::usage;
+use crate::time::off_cpu_times::waits_recorded;
+use crate::time::usage;
 use serde_json::Value;
 use slowpath_tables::{ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -127,7 +127,10 @@ fn finding(facts: &LaunchFacts<'_>, family: &Family<'_>, cost: Quantity, share: 
         reasons,
         evidence: vec![each_row(family), artifact_rows(&artifacts), process_rows(facts, family)],
         fixes: kind.fixes.iter().map(|fix| (*fix).to_owned()).collect(),
-        fix_inputs: FixInputs::default(),
+        fix_inputs: FixInputs {
+            artifacts: listed(&artifacts).map(|one| one.path.to_owned()).collect(),
+            ..FixInputs::default()
+        },
         see_by_hand: kind.by_hand.to_owned(),
     }
 }
@@ -216,8 +219,13 @@ fn ms(nanos: f64) -> Value {
     Value::from((nanos / 1e3).round() / 1e3)
 }
 
+/// Those that are named.
+fn listed<'a>(artifacts: &'a [ArtifactCost<'a>]) -> impl Iterator<Item = &'a ArtifactCost<'a>> {
+    artifacts.iter().take(MOST_ROWS)
+}
+
 fn artifact_rows(artifacts: &[ArtifactCost<'_>]) -> Evidence {
-    let rows = artifacts.iter().take(MOST_ROWS).map(|one| -> Row {
+    let rows = listed(artifacts).map(|one| -> Row {
         let first = one.priced.first();
         let first_with_source = first.filter(|first| first.basis != Basis::Rest);
         let source =

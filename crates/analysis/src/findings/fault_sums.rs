@@ -3,13 +3,13 @@
 //! **Value.** A fault whose duration is not known counts as long as the others are on average.
 //!
 //! A duration is what the thread ran in the fault, and what it waited for storage or for memory, where waits were recorded
-//! ([`crate::off_cpu_times`]). Else it is of the clock, not of the CPU: a thread that another one displaces in a fault is in it
+//! ([`crate::time::off_cpu_times`]). Else it is of the clock, not of the CPU: a thread that another one displaces in a fault is in it
 //! for longer.
 //!
 //! **Interval.** *Low* has every fault of the median duration, which such outliers do not move; a fault that has to wait for memory is
 //! not in it either. *High* has unknown durations as long as that which only a twentieth of the known ones exceeds.
 
-use crate::off_cpu_times::FaultTimes;
+use crate::time::off_cpu_times::FaultTimes;
 use slowpath_tables::{FaultKind, Nanos};
 
 /// Sums over faults; times in ns.
@@ -131,7 +131,7 @@ pub(crate) fn per_second(moments: impl Iterator<Item = u64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::off_cpu_times;
+    use crate::time::off_cpu_times;
     use slowpath_recording::Tables;
 
     #[test]

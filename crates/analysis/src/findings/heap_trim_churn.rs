@@ -12,7 +12,7 @@
 //! **Predicted saving.** All of it: where the memory is kept, nobody gives it back, and first touches are not part of the cost;
 //! and what durations of faults lack (`prediction`). The price is memory: `held_bytes`.
 //!
-//! **Pages** are followed by [`crate::released_pages`], which says what a release is; releases are distinguished by [`groups`]. A
+//! **Pages** are followed by [`crate::memory::released_pages`], which says what a release is; releases are distinguished by [`groups`]. A
 //! block that is unmapped and mapped again is another pattern ([`super::transient_large_allocation`]), with all that is done to
 //! its pages meanwhile.
 //!
@@ -35,12 +35,12 @@ use super::materiality::{self, CostShare};
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching, unnamed};
 use super::memory_use::MemoryUse;
-use crate::cost_model::{CostModel, when_measured};
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Finding};
-use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
-use crate::released_pages::{Release, ReleaseKind};
+use crate::memory::cost_model::{CostModel, when_measured};
+use crate::memory::released_pages::{Release, ReleaseKind};
+use crate::stacks::function_weights::{FunctionWeights, heaviest};
 use cost::Cost;
 use groups::Churn;
 use serde_json::Value;

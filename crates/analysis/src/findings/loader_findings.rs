@@ -3,9 +3,9 @@
 
 use super::doubts::Doubts;
 use super::relocation_cost::{LEAST_COST, LEAST_SHARE};
-use crate::files::FileId;
 use crate::finding::Confidence;
 use crate::interval::summarize;
+use crate::io::files::FileId;
 use crate::launch_facts::LaunchFacts;
 use slowpath_tables::{FileRelocations, Nanos, ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, HashMap};
@@ -59,7 +59,7 @@ pub(super) fn cost_of(costs: &[Nanos], certain: Nanos) -> Quantity {
 pub(super) fn doubts(facts: &LaunchFacts<'_>, rests_on: &[(&str, usize)]) -> Doubts {
     let mut doubts = Doubts::none();
     let tables = &facts.tables;
-    if !crate::off_cpu_times::waits_recorded(tables) {
+    if !crate::time::off_cpu_times::waits_recorded(tables) {
         let reason =
             "when threads did not run was not recorded: what displaced the linker can be in it (record --off-cpu)";
         doubts.lower(Confidence::Medium, reason);

@@ -4,7 +4,7 @@
 //! are faulted in; and every symbol of later libraries may be searched in it.
 //!
 //! **Cost.** Time of the first threads of all started programs from the first attempt to open a library until the last one is mapped
-//! ([`crate::loader_work`] says what counts), in ms of the launch. Searching symbols and relocating come later and are
+//! ([`crate::starts::loader_work`] says what counts), in ms of the launch. Searching symbols and relocating come later and are
 //! [`super::relocation_cost`]; its time of each library stands beside it and is no part of this cost. Major faults are left out.
 //!
 //! **Predicted saving.** None: how long the rest takes is not known before the build.
@@ -19,11 +19,11 @@ use super::doubts::Doubts;
 use super::loader_findings::{ObjectNames, cost_of, doubts, is_material, milliseconds_of, payers, shown_launch};
 use super::relocation_cost::{LEAST_COST, LEAST_SHARE};
 use crate::declaration::{Declaration, ShowsIn};
-use crate::files::FileId;
 use crate::finding::{Evidence, Finding, Row, milliseconds, row};
 use crate::fix_inputs::FixInputs;
+use crate::io::files::FileId;
 use crate::launch_facts::LaunchFacts;
-use crate::loader_work::Start;
+use crate::starts::loader_work::Start;
 use serde_json::Value;
 use slowpath_tables::Nanos;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! From which cost on a finding about memory is one.
+//! Materiality threshold for memory findings.
 
 use crate::launch_facts::LaunchFacts;
 use slowpath_tables::{Nanos, ProcessKey};

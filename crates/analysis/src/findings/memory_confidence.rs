@@ -20,7 +20,7 @@ use super::doubts::{Doubts, WIDTH_MEDIUM};
 use super::fault_sums::FaultSums;
 use crate::finding::Confidence;
 use crate::launch_facts::LaunchFacts;
-use crate::off_cpu_times::waits_recorded;
+use crate::time::off_cpu_times::waits_recorded;
 use slowpath_recording::Tables;
 use slowpath_tables::{Nanos, ProcessKey, Quantity};
 use std::collections::BTreeSet;

@@ -5,8 +5,8 @@ use super::fault_sums::FaultSums;
 use super::materiality::CostShare;
 use crate::finding::{Evidence, Row, milliseconds, row};
 use crate::fix_inputs::FixInputs;
-use crate::function_weights::FunctionWeights;
-use crate::memory_fixes::MallocSettings;
+use crate::memory::memory_fixes::MallocSettings;
+use crate::stacks::function_weights::FunctionWeights;
 use serde_json::Value;
 use slowpath_tables::{Nanos, ProcessKey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,7 +109,7 @@ pub(crate) fn processes(operations: impl Iterator<Item = (ProcessKey, Nanos)>) -
 
 /// A fix that applies.
 pub(crate) struct WayOut {
-    /// Its name ([`crate::memory_fixes`]).
+    /// Its name ([`crate::memory::memory_fixes`]).
     pub fix: &'static str,
     /// What is to be done.
     pub how: String,
@@ -138,6 +138,7 @@ pub(crate) fn fix_inputs(ways: &[WayOut]) -> FixInputs {
     FixInputs {
         malloc: ways.iter().filter_map(|way| way.settings).reduce(MallocSettings::with),
         predicted_for: predicted.map(|way| way.fix.to_owned()).collect(),
+        ways: ways.iter().map(|way| (way.fix.to_owned(), way.how.clone())).collect(),
         ..FixInputs::default()
     }
 }

@@ -20,7 +20,7 @@ use super::materiality;
 use super::stale_artifact::REGENERATE_ARTIFACT;
 use super::unreadable_artifact::SHARE_ARTIFACT;
 use crate::declaration::{Declaration, ShowsIn};
-use crate::fallbacks::Problem;
+use crate::io::fallbacks::Problem;
 
 /// Name of the finding.
 pub const NAME: &str = "missing_artifact";

@@ -36,12 +36,12 @@ pub mod unreadable_artifact;
 pub mod unused_touched_pages;
 mod wait_place;
 
-use crate::call_stacks::CallStacks;
 use crate::declaration::{Declaration, Input};
-use crate::demand::{Demand, NeededUnknown};
 use crate::finding::Finding;
+use crate::io::demand::{Demand, NeededUnknown};
 use crate::launch_facts::LaunchFacts;
-use crate::memory_fixes::REUSE_BUFFER;
+use crate::memory::memory_fixes::REUSE_BUFFER;
+use crate::stacks::call_stacks::CallStacks;
 use memory_use::MemoryUse;
 use slowpath_recording::Tables;
 use std::collections::BTreeMap;
@@ -76,6 +76,16 @@ pub const ALL: [Declaration; 15] = [
 
 /// All findings of an observation, most costly first.
 pub fn of_observation(observation: &Observation<'_>) -> Vec<Finding> {
+    of_declarations(&ALL, observation)
+}
+
+/// Those of one declaration in launches without a training, most costly first. It must be one that does not go by what others found.
+pub(crate) fn of_declaration(declaration: &Declaration, launches: &[LaunchFacts<'_>]) -> Vec<Finding> {
+    let observation = Observation { launches, needed: Err(NeededUnknown::NoTraining) };
+    of_declarations(std::slice::from_ref(declaration), &observation)
+}
+
+fn of_declarations(declarations: &[Declaration], observation: &Observation<'_>) -> Vec<Finding> {
     let launches = observation.launches;
     let call_stacks: Vec<Option<CallStacks<'_>>> = launches.iter().map(call_stacks).collect();
     let memory = launches.iter().zip(&call_stacks).map(|(facts, call_stacks)| {
@@ -84,7 +94,7 @@ pub fn of_observation(observation: &Observation<'_>) -> Vec<Finding> {
     });
     let memory: Vec<Option<MemoryUse<'_>>> = memory.collect();
     let mut findings: Vec<Finding> = Vec::new();
-    for declaration in &ALL {
+    for declaration in declarations {
         let input = Input { observation, call_stacks: &call_stacks, memory: &memory, found: &findings };
         let more = (declaration.find)(&input);
         let former_name = former_name(declaration.name);

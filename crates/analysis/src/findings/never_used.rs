@@ -6,7 +6,7 @@
 //! of memory that is used from its beginning on are more certain than that.
 
 use crate::interval::share_interval;
-use crate::memory_blocks::SeenPage;
+use crate::memory::memory_blocks::SeenPage;
 
 /// A share of pages.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,7 +4,7 @@
 //! process shares it, and the tables that say what to write are read beside it. For a symbol every library is searched in turn.
 //!
 //! **Cost.** Time of the first threads of all started programs until main from the linker's faults for pages that it writes or reads to
-//! relocate ([`crate::loader_work`] says how) until its next event, in ms of the launch. The low end of the interval is
+//! relocate ([`crate::starts::loader_work`] says how) until its next event, in ms of the launch. The low end of the interval is
 //! the time in these faults alone. Major faults wait for storage, which is `cold_file_reads`, and are left out.
 //!
 //! **Predicted saving.** None: which of it a setting ends is shown for each object, and how long the rest takes is not known before
@@ -22,11 +22,11 @@ pub(crate) mod settings;
 use super::doubts::Doubts;
 use super::loader_findings::{ObjectNames, cost_of, doubts, is_material, milliseconds_of, payers, shown_launch};
 use crate::declaration::{Declaration, ShowsIn};
-use crate::files::FileId;
 use crate::finding::{Evidence, Finding, Row, milliseconds, row};
 use crate::fix_inputs::FixInputs;
+use crate::io::files::FileId;
 use crate::launch_facts::LaunchFacts;
-use crate::loader_work::{Relocated, Start};
+use crate::starts::loader_work::{Relocated, Start};
 use serde_json::Value;
 use settings::settings;
 use slowpath_tables::Nanos;

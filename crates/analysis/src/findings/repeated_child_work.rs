@@ -3,7 +3,7 @@
 //! **What is bad.** Each child loads the same libraries, relocates the same pages, reads the same files and runs the same initialisation.
 //! A parent that has done it once and forks would hand all of that on.
 //!
-//! **Cost.** CPU time of the steps that at least three siblings make alike ([`crate::repeated_starts`] says what a step is), for each child
+//! **Cost.** CPU time of the steps that at least three siblings make alike ([`crate::starts::repeated_starts`] says what a step is), for each child
 //! what they take one in the middle; all children together, in ms. What processes pay because they cannot use an artifact is taken off: that
 //! is a finding of its own. The interval goes from the fastest sibling of each step to what the children took themselves, with steps that
 //! can be work of their own, and is at least as wide as the 95 % interval of one child, times their number.
@@ -23,18 +23,18 @@ use super::doubts::Doubts;
 use super::fallback_cost::paid;
 use super::fault_sums::{quantile, sorted};
 use super::materiality::CostShare;
-use crate::call_stacks::CallStacks;
-use crate::children::{Origin, kind_of};
 use crate::declaration::{Declaration, Input, ShowsIn};
 use crate::finding::{Confidence, Evidence, Finding, Row, row};
 use crate::fix_inputs::FixInputs;
-use crate::function_weights::heaviest;
-use crate::inherited_loads::InheritedLoads;
 use crate::interval::summarize;
 use crate::launch_facts::{FaultPlace, LaunchFacts};
-use crate::off_cpu_times::waits_recorded;
-use crate::repeated_starts::{LEAST_SIBLINGS, LONGEST, Siblings, Start, siblings};
-use crate::usage;
+use crate::stacks::call_stacks::CallStacks;
+use crate::stacks::function_weights::heaviest;
+use crate::starts::children::{Origin, kind_of};
+use crate::starts::inherited_loads::InheritedLoads;
+use crate::starts::repeated_starts::{LEAST_SIBLINGS, LONGEST, Siblings, Start, siblings};
+use crate::time::off_cpu_times::waits_recorded;
+use crate::time::usage;
 use serde_json::Value;
 use slowpath_tables::{Nanos, ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -311,7 +311,7 @@ impl Repeated {
         let is_in = |process: ProcessKey, ts: Nanos| {
             spans.get(&process).is_some_and(|(began, until)| *began <= ts && ts <= *until)
         };
-        let mut pages: HashMap<(crate::files::FileId, u64, bool), HashSet<ProcessKey>> = HashMap::new();
+        let mut pages: HashMap<(crate::io::files::FileId, u64, bool), HashSet<ProcessKey>> = HashMap::new();
         let mut fault_time = Nanos(0);
         for (fault, place) in tables.faults.iter().zip(&found.facts.places) {
             if !is_in(fault.process(), fault.ts) {

@@ -3,11 +3,11 @@
 //! **What is bad.** A thread asks another process (over a socket, a pipe, a bus, shared memory) and waits. In the profile of the one that
 //! waits there is nothing; why it waits stands in that of the other.
 //!
-//! **Cost.** Of a launch: waits for replies ([`crate::round_trips`]) on the critical path to ready, of several at one time the outermost.
+//! **Cost.** Of a launch: waits for replies ([`crate::time::round_trips`]) on the critical path to ready, of several at one time the outermost.
 //! Of what runs: all such waits of the client's threads, without those of a server that itself works for a reply meanwhile. Of each
 //! wait that in which those who worked for the reply waited themselves (for a timer, a lock, storage, a process that is not recorded),
 //! and that in which they ran or stood in a run queue, where that is at least [`LONG`]: to serve takes time, and a reply that is
-//! served at once is not slow. Sleeps by which a server keeps a pace (frames, ticks: `crate::paced_threads`) are no cost. Replies of
+//! served at once is not slow. Sleeps by which a server keeps a pace (frames, ticks: `crate::time::paced_threads`) are no cost. Replies of
 //! which it is less than [`SHORTEST`] do not count. The low end is without run queues, and
 //! without waits of a server in its event loop, which may have had nothing to say; the high end is the whole wait for slow replies.
 //!
@@ -26,18 +26,19 @@
 use super::doubts::Doubts;
 use super::fault_sums::{quantile, sorted};
 use super::memory_evidence::short;
+use super::timed_wait;
 use super::wait_place::WaitPlace;
-use crate::call_stacks::CallStacks;
-use crate::critical_path::Request;
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Evidence, Finding, Row, milliseconds, row};
 use crate::fix_inputs::FixInputs;
 use crate::integer_hash::IntegerSet;
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
-use crate::ledger::Category;
-use crate::paced_threads::{self, paced_threads};
-use crate::round_trips::{DirectionFrom, Pair, RoundTrip, ServerWait};
+use crate::stacks::call_stacks::CallStacks;
+use crate::time::critical_path::Request;
+use crate::time::ledger::Category;
+use crate::time::paced_threads::{self, paced_threads};
+use crate::time::round_trips::{DirectionFrom, Pair, RoundTrip, ServerWait};
 use serde_json::Value;
 use slowpath_tables::{Nanos, ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -62,11 +63,11 @@ pub const FINDING: Declaration = Declaration {
         format!("{ms:.0} ms and {share:.0} % of the time to ready, or of the recording of what runs")
     },
     shows_in: ShowsIn::AnyWork,
-    find: |input| find(input.observation.launches, input.call_stacks, input.found),
+    find: |input| find(input.observation.launches, input.call_stacks),
 };
 
-/// Least share of the time to ready, or of the length of the recording: as for [`super::timed_wait`].
-pub const LEAST_SHARE: f64 = super::timed_wait::LEAST_SHARE;
+/// Least share of the time to ready, or of the length of the recording: as for [`timed_wait`].
+pub const LEAST_SHARE: f64 = timed_wait::LEAST_SHARE;
 
 /// Least cost: below, a server that was displaced once could be all of it.
 pub const LEAST_COST: Nanos = Nanos(5_000_000);
@@ -130,31 +131,27 @@ struct Found<'a> {
     waits: Vec<Nanos>,
     /// The least sure of all.
     direction_from: DirectionFrom,
-    /// Whether finding `timed_wait` counts sleeps of a server too.
-    is_timed: bool,
 }
 
 /// Names of a client and of the process that most of the time went to.
 type Names = (String, String);
 
 /// Looks for the finding in recordings of one command.
-fn find(launches: &[LaunchFacts<'_>], call_stacks: &[Option<CallStacks<'_>>], before: &[Finding]) -> Vec<Finding> {
-    let is_timed = before.iter().any(|finding| finding.name == super::timed_wait::NAME);
+fn find(launches: &[LaunchFacts<'_>], call_stacks: &[Option<CallStacks<'_>>]) -> Vec<Finding> {
     let mut by_names: BTreeMap<Names, Vec<Found<'_>>> = BTreeMap::new();
     for (facts, stacks) in launches.iter().zip(call_stacks) {
-        for (names, found) in of_recording(facts, stacks.as_ref(), is_timed) {
+        for (names, found) in of_recording(facts, stacks.as_ref()) {
             by_names.entry(names).or_default().push(found);
         }
     }
     let in_all = by_names.into_iter().filter(|(_, found)| found.len() == launches.len());
-    in_all.filter_map(|(names, found)| of_all(&names, found)).collect()
+    let material: Vec<(Names, Vec<Found<'_>>)> = in_all.filter_map(material).collect();
+    // Sleeps and time-outs of the server are on the path of the launch, too.
+    let is_timed = !material.is_empty() && timed_wait::is_found(launches, call_stacks);
+    material.iter().map(|(names, found)| finding(names, found, is_timed)).collect()
 }
 
-fn of_recording<'a>(
-    facts: &'a LaunchFacts<'a>,
-    stacks: Option<&'a CallStacks<'a>>,
-    is_timed: bool,
-) -> BTreeMap<Names, Found<'a>> {
+fn of_recording<'a>(facts: &'a LaunchFacts<'a>, stacks: Option<&'a CallStacks<'a>>) -> BTreeMap<Names, Found<'a>> {
     let mut by_names = BTreeMap::new();
     let is_launch = facts.tables.manifest.launch.is_some();
     if is_launch && facts.ready.is_none() {
@@ -177,7 +174,6 @@ fn of_recording<'a>(
                 sum: Slow::default(),
                 waits: Vec::new(),
                 direction_from,
-                is_timed: is_launch && is_timed,
             };
             let found = by_names.entry(names).or_insert_with(new);
             found.direction_from = found.direction_from.max(direction_from);
@@ -245,16 +241,23 @@ fn keep_unasked(pairs: &mut [Pair]) {
     }
 }
 
-fn of_all(names: &Names, mut found: Vec<Found<'_>>) -> Option<Finding> {
+/// Those of one pair of names, the least costly first, where they are worth a finding.
+fn material((names, mut found): (Names, Vec<Found<'_>>)) -> Option<(Names, Vec<Found<'_>>)> {
     found.sort_by_key(|found| found.sum.cost);
-    // Details are those of the launch in the middle.
-    let shown = &found[(found.len() - 1) / 2];
+    let shown = middle(&found);
     let is_material =
         shown.sum.cost >= LEAST_COST && shown.sum.cost.0 as f64 >= shown.facts.duration().0 as f64 * LEAST_SHARE;
-    is_material.then(|| finding(names, &found, shown))
+    is_material.then_some((names, found))
 }
 
-fn finding((client, worker): &Names, found: &[Found<'_>], shown: &Found<'_>) -> Finding {
+/// The launch in the middle: details are those of it. There is at least one.
+fn middle<'a, 'b>(found: &'b [Found<'a>]) -> &'b Found<'a> {
+    &found[(found.len() - 1) / 2]
+}
+
+/// `is_timed`: finding `timed_wait` is in these launches.
+fn finding((client, worker): &Names, found: &[Found<'_>], is_timed: bool) -> Finding {
+    let shown = middle(found);
     let places = by_place(shown);
     let (of_launch, cost) = (shown.facts.tables.manifest.launch.is_some(), shown.sum.cost.as_ms());
     let function = places.first().and_then(|(place, _)| place.named());
@@ -276,7 +279,7 @@ fn finding((client, worker): &Names, found: &[Found<'_>], shown: &Found<'_>) -> 
     if let Some(function) = function {
         subject.insert("function".to_owned(), Value::from(function));
     }
-    let Doubts { confidence, reasons } = doubts(shown, of_launch);
+    let Doubts { confidence, reasons } = doubts(shown, of_launch, is_timed);
     Finding {
         name: NAME.to_owned(),
         former_name: None,
@@ -307,7 +310,7 @@ fn cost_of(found: &[Found<'_>]) -> Quantity {
     }
 }
 
-fn doubts(shown: &Found<'_>, of_launch: bool) -> Doubts {
+fn doubts(shown: &Found<'_>, of_launch: bool, is_timed: bool) -> Doubts {
     let mut doubts = Doubts::none();
     let cost_of = |counts: fn(&RoundTrip) -> bool| -> Nanos {
         shown.slow.iter().filter(|(_, trip, _)| counts(trip)).map(|(_, _, slow)| slow.cost).sum()
@@ -351,7 +354,7 @@ fn doubts(shown: &Found<'_>, of_launch: bool) -> Doubts {
             "both wait for each other in turn; that this one asks is taken from its program, which was started later",
         ),
     }
-    if shown.is_timed {
+    if of_launch && is_timed {
         doubts.reasons.push("sleeps and time-outs of the server are counted by finding timed_wait, too".to_owned());
     }
     let tables = &shown.facts.tables;

@@ -18,7 +18,7 @@ use super::fallback_finding::{Kind, find};
 use super::materiality;
 use super::unreadable_artifact::SHARE_ARTIFACT;
 use crate::declaration::{Declaration, ShowsIn};
-use crate::fallbacks::Problem;
+use crate::io::fallbacks::Problem;
 
 /// Name of the finding.
 pub const NAME: &str = "stale_artifact";

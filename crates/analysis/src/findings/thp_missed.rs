@@ -11,7 +11,7 @@
 //! misses of address translation, which can be worth more than the faults to programs that jump about in their memory. The price
 //! is memory: pages that nobody touched become resident (`untouched_bytes`).
 //!
-//! **Spans** are followed by [`crate::huge_page_spans`], which says when one is touched densely; they are distinguished by [`groups`].
+//! **Spans** are followed by [`crate::memory::huge_page_spans`], which says when one is touched densely; they are distinguished by [`groups`].
 //!
 //! **No finding** for sparse touches, and mappings that hold no aligned huge page; for shared memory and files. For memory that has
 //! huge pages: then there is one fault for each. For blocks that are mapped again and again
@@ -35,12 +35,12 @@ use super::memory_confidence::{Claim, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
 use super::memory_use::MemoryUse;
 use super::transient_large_allocation::prediction::widened;
-use crate::cost_model::{CostModel, when_measured};
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Finding};
-use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
-use crate::memory_fixes::HUGE_PAGES;
+use crate::memory::cost_model::{CostModel, when_measured};
+use crate::memory::memory_fixes::HUGE_PAGES;
+use crate::stacks::function_weights::{FunctionWeights, heaviest};
 use cost::Cost;
 use groups::{Cause, Missed, Mode};
 use prediction::Prediction;

@@ -3,7 +3,7 @@
 //! **What is bad.** The program sleeps, waits between retries, or waits until a time-out is over: for a name server that does not
 //! answer, a service that is not there, a lock that nobody gives back. The CPU is idle, and no other profile shows it.
 //!
-//! **Cost.** Time on the critical path to ready ([`crate::critical_path`]) in whole waits that no task ended but an interrupt: sleeps, and waits on a
+//! **Cost.** Time on the critical path to ready ([`crate::time::critical_path`]) in whole waits that no task ended but an interrupt: sleeps, and waits on a
 //! futex (only a timer ends those so). Such a wait for events (poll, epoll, select) ends with a timer or with data from a device; it
 //! counts where its length is that of a time-out: a multiple of [`ROUND`], or more by what the kernel may be late ([`is_time_out`]). In ms
 //! of the launch; the low end of the interval leaves out the waits for events.
@@ -13,6 +13,10 @@
 //! **Predicted saving.** None: what follows would begin sooner, and may then wait for something else. The cost is the most that a launch
 //! can gain.
 //!
+//! **What would follow sooner.** Each place says what comes next on the critical path after its waits (`then`), the most common one where
+//! it has several: what the thread does, and in which function, or in which program where no stack is known. It starts sooner by at most
+//! the wait. `then_ms` is how long that step is, of several the one in the middle. Null where the wait is the last step before ready.
+//!
 //! **No finding** where the launch has no ready event or waits were not recorded; beside the critical path; where it is less than
 //! [`LEAST_SHARE`] of the time to ready. A loop that sleeps a few ms until something is there is not found either, nor is a time-out for
 //! events of more than 0.7 s in a program that runs at a lower priority (nice(1)): the kernel is too late there to tell it from chance.
@@ -20,17 +24,20 @@
 //! **Confidence.** High where all of it is sleeps and futexes; medium where waits for events are in it, and where rows of `off_cpu` were
 //! lost; low where more than [`LOSS_LOW`](super::doubts::LOSS_LOW) of them were.
 
+mod next_step;
+
 use super::doubts::Doubts;
 use super::memory_evidence::short;
 use super::wait_place::WaitPlace;
-use crate::call_stacks::{CallStacks, StackPath};
-use crate::critical_path::{EndedBy, Step, chain};
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Evidence, Finding, Row, milliseconds, row};
 use crate::fix_inputs::FixInputs;
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
-use crate::ledger::Category;
+use crate::stacks::call_stacks::{CallStacks, StackPath};
+use crate::time::critical_path::{EndedBy, Step, chain};
+use crate::time::ledger::Category;
+use next_step::{NextStep, most_common, next_steps};
 use serde_json::Value;
 use slowpath_tables::{Nanos, ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, HashMap};
@@ -84,6 +91,8 @@ struct Wait {
     time: Nanos,
     syscall: i32,
     stack: Option<StackPath>,
+    /// What follows it on the path; `None` for the last step.
+    then: Option<NextStep>,
 }
 
 /// The waits of one launch.
@@ -106,37 +115,56 @@ impl Found<'_> {
 }
 
 /// Looks for the finding in launches of one command.
-pub(super) fn find(launches: &[LaunchFacts<'_>], call_stacks: &[Option<CallStacks<'_>>]) -> Option<Finding> {
+fn find(launches: &[LaunchFacts<'_>], call_stacks: &[Option<CallStacks<'_>>]) -> Option<Finding> {
+    let found = material(launches, call_stacks)?;
+    Some(finding(&found, middle(&found)?))
+}
+
+/// Whether it is found in these launches.
+pub(super) fn is_found(launches: &[LaunchFacts<'_>], call_stacks: &[Option<CallStacks<'_>>]) -> bool {
+    material(launches, call_stacks).is_some()
+}
+
+/// The waits of every launch, the least costly first, where they are worth a finding.
+fn material<'a>(launches: &'a [LaunchFacts<'a>], call_stacks: &'a [Option<CallStacks<'a>>]) -> Option<Vec<Found<'a>>> {
     let found = launches.iter().zip(call_stacks).filter_map(|(facts, stacks)| of_launch(facts, stacks.as_ref()));
-    let mut found: Vec<Found<'_>> = found.collect();
+    let mut found: Vec<Found<'a>> = found.collect();
     if found.is_empty() || found.len() < launches.len() {
         return None;
     }
     found.sort_by_key(Found::cost);
-    // Details are those of the launch in the middle.
-    let shown = &found[(found.len() - 1) / 2];
+    let shown = middle(&found)?;
     let is_material = shown.cost().0 > 0 && shown.cost().0 as f64 >= shown.launch.0 as f64 * LEAST_SHARE;
-    is_material.then(|| finding(&found, shown))
+    is_material.then_some(found)
+}
+
+/// The launch in the middle: details are those of it.
+fn middle<'a, 'b>(found: &'b [Found<'a>]) -> Option<&'b Found<'a>> {
+    found.get(found.len().checked_sub(1)? / 2)
 }
 
 fn of_launch<'a>(facts: &'a LaunchFacts<'a>, call_stacks: Option<&'a CallStacks<'a>>) -> Option<Found<'a>> {
     let tables = &*facts.tables;
     tables.manifest.launch.as_ref()?.ready?;
     let chain = chain(tables)?;
-    let timed: HashMap<(ProcessKey, u32, Nanos), &Step> = chain
+    let timed: HashMap<(ProcessKey, u32, Nanos), usize> = chain
         .steps
         .iter()
-        .filter(|step| is_timed(step))
-        .map(|step| ((step.process, step.tid, step.from), step))
+        .enumerate()
+        .filter(|(_, step)| is_timed(step))
+        .map(|(number, step)| ((step.process, step.tid, step.from), number))
         .collect();
+    let next = next_steps(facts, call_stacks, &chain.steps, timed.values().copied());
     let waits = tables.off_cpu.iter().filter_map(|row| {
-        let step = timed.get(&(row.process(), row.tid, row.ts))?;
+        let number = *timed.get(&(row.process(), row.tid, row.ts))?;
+        let step = &chain.steps[number];
         Some(Wait {
             process: step.process,
             category: step.category?,
             time: step.time(),
             syscall: row.syscall,
             stack: call_stacks.and_then(|stacks| stacks.path(row.stack)),
+            then: next.get(&number).cloned(),
         })
     });
     Some(Found {
@@ -223,17 +251,20 @@ fn doubts(shown: &Found<'_>) -> Doubts {
     doubts
 }
 
-/// Places with count, sum and the longest wait, most costly first.
-fn by_place(found: &Found<'_>) -> Vec<(WaitPlace, (u64, Nanos, Nanos))> {
-    let mut places: BTreeMap<WaitPlace, (u64, Nanos, Nanos)> = BTreeMap::new();
+/// Places with their waits, most costly first.
+fn by_place<'a>(found: &'a Found<'_>) -> Vec<(WaitPlace, Vec<&'a Wait>)> {
+    let mut places: BTreeMap<WaitPlace, Vec<&Wait>> = BTreeMap::new();
     for wait in &found.waits {
-        let (count, sum, longest) =
-            places.entry(WaitPlace::of(wait.category, wait.syscall, wait.stack, found.call_stacks)).or_default();
-        (*count, *sum, *longest) = (*count + 1, *sum + wait.time, (*longest).max(wait.time));
+        let place = WaitPlace::of(wait.category, wait.syscall, wait.stack, found.call_stacks);
+        places.entry(place).or_default().push(wait);
     }
     let mut places: Vec<_> = places.into_iter().collect();
-    places.sort_by_key(|(_, (_, sum, _))| std::cmp::Reverse(*sum));
+    places.sort_by_key(|(_, waits)| std::cmp::Reverse(sum(waits)));
     places
+}
+
+fn sum(waits: &[&Wait]) -> Nanos {
+    waits.iter().map(|wait| wait.time).sum()
 }
 
 fn by_process(found: &Found<'_>) -> Vec<(ProcessKey, Nanos)> {
@@ -246,20 +277,26 @@ fn by_process(found: &Found<'_>) -> Vec<(ProcessKey, Nanos)> {
     processes
 }
 
-fn place_rows(places: &[(WaitPlace, (u64, Nanos, Nanos))]) -> Evidence {
-    let rows = places.iter().take(MOST_ROWS).map(|(place, (count, sum, longest))| -> Row {
+fn place_rows(places: &[(WaitPlace, Vec<&Wait>)]) -> Evidence {
+    let rows = places.iter().take(MOST_ROWS).map(|(place, waits)| -> Row {
+        let longest = waits.iter().map(|wait| wait.time).max().unwrap_or_default();
+        let then = most_common(waits.iter().filter_map(|wait| wait.then.as_ref()));
         row([
             ("wait", Value::from(place.category.as_str())),
             ("syscall", Value::from(place.syscall)),
             ("function", place.named().map_or(Value::Null, Value::from)),
             ("stack", Value::from(place.functions.join(";"))),
-            ("waits", Value::from(*count)),
-            ("wait_ms", milliseconds(*sum)),
-            ("longest_ms", milliseconds(*longest)),
+            ("waits", Value::from(waits.len())),
+            ("wait_ms", milliseconds(sum(waits))),
+            ("longest_ms", milliseconds(longest)),
+            ("then_ms", then.as_ref().map_or(Value::Null, |then| milliseconds(then.time))),
+            ("then", then.map_or(Value::Null, |then| Value::from(then.words))),
         ])
     });
     Evidence {
-        text: "Waits that a clock ended, on the critical path to ready, by place.".to_owned(),
+        text: "Waits that a clock ended, on the critical path to ready, by place, with what follows there: it would start sooner, by the \
+               wait at most."
+            .to_owned(),
         rows: rows.collect(),
     }
 }

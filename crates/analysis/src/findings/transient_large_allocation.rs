@@ -8,13 +8,13 @@
 //! **Cost.** Over all operations (blocks that were mapped, touched and released while recording): time in faults, in which Linux
 //! zeroes pages; in mmap; in munmap. In ms, over the whole recording. What the interval says and what is not included stands in
 //! [`cost`]. Durations hold what recording a fault itself costs, and lack entering and leaving the kernel, which can weigh more. Where
-//! waits were recorded, time in which threads did not run is taken off ([`crate::off_cpu_times`]).
+//! waits were recorded, time in which threads did not run is taken off ([`crate::time::off_cpu_times`]).
 //!
 //! **Predicted saving.** That of the operations without the first uses: as many blocks as exist at the same time must be mapped
 //! once. Where the recording holds a measurement of what blocks cost on its machine, what durations lack or have too much is set
 //! right, and the interval holds both what was recorded and what was measured ([`prediction`]). Else it is the cost.
 //!
-//! **Blocks** are followed by [`crate::memory_blocks`], told apart by [`groups`] and named by their call stack. The heap of
+//! **Blocks** are followed by [`crate::memory::memory_blocks`], told apart by [`groups`] and named by their call stack. The heap of
 //! brk, which shrinks and grows, is another pattern ([`super::heap_trim_churn`]), and so are mapped files and threads' stacks.
 //!
 //! **No finding** when there are fewer than [`groups::LEAST_OPERATIONS`] operations, or too many blocks at the same time
@@ -36,12 +36,12 @@ use super::materiality::{self, CostShare};
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching, unnamed};
 use super::memory_use::MemoryUse;
-use crate::cost_model::{CostModel, when_measured};
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::Finding;
-use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
-use crate::memory_blocks::Block;
+use crate::memory::cost_model::{CostModel, when_measured};
+use crate::memory::memory_blocks::Block;
+use crate::stacks::function_weights::{FunctionWeights, heaviest};
 use cost::Cost;
 use groups::Group;
 use prediction::Prediction;
@@ -225,7 +225,7 @@ fn saving_reasons(found: &Found<'_>) -> Vec<String> {
     }];
     if prediction.disagrees() {
         reasons.push(format!(
-            "durations say {:.1} ms and the measurement {:.1} ms: caches, other CPUs, scarce memory or a control group make \
+            "durations say {:.1} ms and the measurement {:.1} ms: caches, other CPUs, scarce memory or a cgroup make \
              faults dearer or cheaper here than they were then{}",
             prediction.recorded.value,
             prediction.calibrated.value,

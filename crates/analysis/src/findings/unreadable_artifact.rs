@@ -19,7 +19,7 @@
 use super::fallback_finding::{Kind, find};
 use super::materiality;
 use crate::declaration::{Declaration, ShowsIn};
-use crate::fallbacks::Problem;
+use crate::io::fallbacks::Problem;
 
 /// Name of the finding.
 pub const NAME: &str = "unreadable_artifact";

@@ -13,7 +13,7 @@
 //!
 //! **Predicted saving.** All of it, with what durations of faults lack where that was measured, and giving the pages back ([`cost`]).
 //!
-//! **Blocks** are followed by [`crate::memory_blocks`] and told apart by place ([`groups`], which says what does not count). A block
+//! **Blocks** are followed by [`crate::memory::memory_blocks`] and told apart by place ([`groups`], which says what does not count). A block
 //! that is mapped again and again is [`super::transient_large_allocation`], which shows what share of it was never used; faults that
 //! [`super::heap_trim_churn`] counts are not in it. Blocks that are counted here have no part in [`super::thp_missed`].
 //!
@@ -40,11 +40,11 @@ use super::materiality::{self, CostShare};
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
 use super::memory_use::MemoryUse;
-use crate::cost_model::{CostModel, when_measured};
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Finding};
-use crate::function_weights::{FunctionWeights, heaviest};
 use crate::interval::summarize;
+use crate::memory::cost_model::{CostModel, when_measured};
+use crate::stacks::function_weights::{FunctionWeights, heaviest};
 use cost::Cost;
 use groups::Oversized;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Where in a program a thread waits, by the stack that the recorder took: the functions, and which of them asked the C library to wait.
 
-use crate::call_stacks::{CallStacks, Place, StackPath};
-use crate::ledger::Category;
+use crate::stacks::call_stacks::{CallStacks, Place, StackPath};
+use crate::time::ledger::Category;
 
 /// Functions of a stack that are shown.
 const MOST_FUNCTIONS: usize = 8;

@@ -2,17 +2,17 @@
 
 use super::sources::sources;
 use super::{FindingCost, FindingKey, Measure, RecordedMetrics, Source};
-use crate::attribution::{AttributedFunction, Attribution};
-use crate::background_reclaim::{BackgroundReclaim, sum};
-use crate::call_stacks::CallStacks;
 use crate::declaration::ShowsIn;
-use crate::demand::NeededUnknown;
 use crate::findings::{self, Observation, of_observation};
+use crate::io::demand::NeededUnknown;
 use crate::launch_facts::LaunchFacts;
-use crate::ledger::ledger;
-use crate::memory_calls::DISCARDS;
+use crate::memory::background_reclaim::{BackgroundReclaim, sum};
+use crate::memory::memory_calls::DISCARDS;
 use crate::processes::kernel_threads;
-use crate::usage::{Usage, stale_ends, usage};
+use crate::stacks::attribution::{AttributedFunction, Attribution};
+use crate::stacks::call_stacks::CallStacks;
+use crate::time::ledger::ledger;
+use crate::time::usage::{Usage, stale_ends, usage};
 use slowpath_recording::{Manifest, ProbeState, Tables};
 use slowpath_tables::{MemoryCall, MemoryCallKind, Nanos, ProcessKey};
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -1,8 +1,8 @@
 //! What a recording can tell: which tables were recorded, and what of them is known.
 
-use crate::background_reclaim::has_events;
-use crate::off_cpu_times::waits_recorded;
-use crate::usage::Usage;
+use crate::memory::background_reclaim::has_events;
+use crate::time::off_cpu_times::waits_recorded;
+use crate::time::usage::Usage;
 use slowpath_recording::Tables;
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::{Missing, declared};

@@ -1,14 +1,14 @@
 //! The JSON of the critical path: what the end of a launch waited for, back to its begin.
 //!
-//! Owns names, units and how much of the chain is shown. Leaves the path to `analysis::critical_path`.
+//! Owns names, units and how much of the chain is shown. Leaves the path to `analysis::time::critical_path`.
 
 use super::ledger::{LedgerRow, rows};
 use super::longest::longest;
 use super::quantities::{milliseconds, ratio};
 use super::usage::Usage;
-use crate::critical_path as analysis;
-use crate::critical_path::{EndedBy, EndsWith};
-use crate::ledger::{Category, SplitBy};
+use crate::time::critical_path as analysis;
+use crate::time::critical_path::{EndedBy, EndsWith};
+use crate::time::ledger::{Category, SplitBy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_recording::Tables;
@@ -90,7 +90,7 @@ pub struct PathStep {
     pub ended_by: Option<EndedBy>,
 }
 
-/// The critical path of a recorded launch, `None` as [`analysis::critical_path`]; processes are called as in its shares.
+/// The critical path of a recorded launch, `None` as [`analysis::time::critical_path`]; processes are called as in its shares.
 pub fn of_tables(tables: &Tables, usage: &Usage) -> Option<CriticalPath> {
     let found = analysis::critical_path(tables)?;
     let name = usage.namer();

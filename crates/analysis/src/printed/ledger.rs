@@ -1,11 +1,11 @@
 //! The JSON of the time ledger: where the time of every thread and process went.
 //!
-//! Owns names and units. Leaves categories and sums to `analysis::ledger`.
+//! Owns names and units. Leaves categories and sums to `analysis::time::ledger`.
 
 use super::quantities::{milliseconds, ratio};
 use super::usage::Usage;
-use crate::ledger as analysis;
-use crate::ledger::{Account, Category, SplitBy};
+use crate::time::ledger as analysis;
+use crate::time::ledger::{Account, Category, SplitBy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_recording::Tables;
@@ -122,7 +122,7 @@ pub fn rows(account: &Account, whole: Nanos, kernel: Option<(Nanos, Nanos)>) -> 
 /// The ledger of a recording, where one was asked for; processes are called as in its shares.
 ///
 /// # Errors
-/// As [`analysis::ledger`].
+/// As [`analysis::time::ledger`].
 pub fn of_tables(tables: &Tables, usage: &Usage) -> Result<Option<Ledger>, Unavailable> {
     let Some(found) = analysis::ledger(tables)? else { return Ok(None) };
     let name = usage.namer();

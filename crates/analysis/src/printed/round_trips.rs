@@ -1,13 +1,13 @@
 //! The JSON of what threads waited for other processes to reply.
 //!
-//! Owns names and units. Leaves who asked whom to `analysis::round_trips`.
+//! Owns names and units. Leaves who asked whom to `analysis::time::round_trips`.
 
 use super::ledger::{LedgerRow, rows};
 use super::quantities::milliseconds;
-use crate::critical_path::Request;
-use crate::ledger::Account;
 use crate::processes::Processes;
-use crate::round_trips::{DirectionFrom, Pair, RoundTrip, round_trips};
+use crate::time::critical_path::Request;
+use crate::time::ledger::Account;
+use crate::time::round_trips::{DirectionFrom, Pair, RoundTrip, round_trips};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_recording::Tables;

@@ -1,11 +1,11 @@
 //! The JSON of where time went, in a few parts.
 //!
-//! Owns names and units. Leaves the parts and their sums to `analysis::time_spent`.
+//! Owns names and units. Leaves the parts and their sums to `analysis::time::time_spent`.
 
 use super::quantities::milliseconds;
-use crate::ledger::{Ledger, ledger};
-use crate::recording_times::RecordingTimes;
-use crate::time_spent::{self as analysis, Part};
+use crate::time::ledger::{Ledger, ledger};
+use crate::time::recording_times::RecordingTimes;
+use crate::time::time_spent::{self as analysis, Part};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_recording::Tables;

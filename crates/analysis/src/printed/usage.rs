@@ -3,9 +3,9 @@
 //! Owns names and units. Leaves sums and what they mean to `analysis`.
 
 use super::quantities::{milliseconds, ratio};
-use crate::call_stacks::CallStacks;
-use crate::function_weights::{FunctionWeights, heaviest};
-use crate::usage as analysis;
+use crate::stacks::call_stacks::CallStacks;
+use crate::stacks::function_weights::{FunctionWeights, heaviest};
+use crate::time::usage as analysis;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_recording::Tables;
@@ -133,7 +133,7 @@ fn used(sums: &analysis::Sums) -> Used {
 
 fn functions(found: Option<FunctionWeights>, weight: impl Fn(u64) -> Quantity) -> Option<Vec<FunctionUsage>> {
     let found = found?;
-    let share = |one: crate::function_weights::FunctionWeight| FunctionUsage {
+    let share = |one: crate::stacks::function_weights::FunctionWeight| FunctionUsage {
         function: one.function,
         file: one.place,
         weight: weight(one.weight),

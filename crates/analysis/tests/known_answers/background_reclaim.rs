@@ -1,8 +1,8 @@
 //! Finding `background_reclaim` and its shares, on recordings with answers known by hand.
 
-use slowpath_analysis::background_reclaim::{Attribution, BackgroundReclaim, sum};
 use slowpath_analysis::finding::{Finding, Row};
 use slowpath_analysis::findings::{background_reclaim, of_recordings};
+use slowpath_analysis::memory::background_reclaim::{Attribution, BackgroundReclaim, sum};
 use slowpath_analysis::metrics::{Measure, Source, recorded_metrics};
 use slowpath_analysis::{Confidence, LaunchFacts};
 use slowpath_recording::Tables;
@@ -316,6 +316,7 @@ fn where_another_finding_says_which_blocks_to_keep_that_is_its_fix_too() {
     assert_eq!(finding.fixes, ["reuse_buffer"]);
     let how: Vec<&Row> = rows(&finding, "how");
     assert!(how.iter().any(|row| row["how"].as_str().unwrap().contains("transient_large_allocation")), "{how:?}");
+    assert!(finding.fix_inputs.way("reuse_buffer").unwrap().contains("transient_large_allocation"));
 }
 
 #[test]

@@ -222,6 +222,7 @@ fn a_block_that_data_are_copied_into_and_back_out_of_is_found_with_both_places_a
     let lines: Vec<_> = sites.iter().filter_map(|row| row.get("source_line")?.as_u64()).collect();
     assert_eq!(lines, [51, 61], "{sites:#?}");
     assert_eq!((finding.confidence, finding.fixes.as_slice()), (Confidence::High, &["avoid_copy".to_owned()][..]));
+    assert_eq!(finding.fix_inputs.way("avoid_copy"), rows(finding, "how")[0]["how"].as_str());
     assert_eq!(
         finding.title,
         "video copies into a block of 1.00 MiB (capture) and back out of it (deliver): 10.0 % of its CPU time"

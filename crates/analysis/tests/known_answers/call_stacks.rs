@@ -1,7 +1,7 @@
 //! What stacks are called, and what becomes of damaged ones.
 
 use proptest::prelude::*;
-use slowpath_analysis::call_stacks::{CallStacks, CodeFrame, DEEPEST, Place, UNKNOWN};
+use slowpath_analysis::stacks::call_stacks::{CallStacks, CodeFrame, DEEPEST, Place, UNKNOWN};
 use slowpath_recording::Tables;
 use slowpath_tables::{Frame, FrameKind, Stack, Symbol};
 

@@ -1,8 +1,8 @@
 //! Spans that would fit a huge page, on recordings written as text, and on random calls against a model of single pages.
 
 use proptest::prelude::*;
-use slowpath_analysis::huge_page_spans::{Mapping, Spans, follow, size};
-use slowpath_analysis::huge_page_wishes::Wish;
+use slowpath_analysis::memory::huge_page_spans::{Mapping, Spans, follow, size};
+use slowpath_analysis::memory::huge_page_wishes::Wish;
 use slowpath_recording::{HugePages, Tables};
 use slowpath_tables::{Bytes, PAGE_SIZE};
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ fn followed(calls: &str, faults: &str, rest: &str) -> Spans {
 
 /// First address, pages touched, whole at first and later, dense.
 fn told(spans: &Spans) -> Vec<(u64, u64, bool, bool, bool)> {
-    let span = |one: &slowpath_analysis::huge_page_spans::Span| {
+    let span = |one: &slowpath_analysis::memory::huge_page_spans::Span| {
         (one.address, one.touched.0, one.was_whole, one.is_whole, spans.is_dense(one))
     };
     spans.spans.iter().map(span).collect()

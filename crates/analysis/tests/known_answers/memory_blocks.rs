@@ -2,9 +2,9 @@
 
 use crate::memory_rows::{fault, memory_call};
 use proptest::prelude::*;
-use slowpath_analysis::fork_faults;
-use slowpath_analysis::memory_blocks::{ArgumentPlaces, Block, BlockEnd, BlockPlace, MemoryBlocks, follow};
-use slowpath_analysis::off_cpu_times::{self, OffCpuTimes};
+use slowpath_analysis::memory::fork_faults;
+use slowpath_analysis::memory::memory_blocks::{ArgumentPlaces, Block, BlockEnd, BlockPlace, MemoryBlocks, follow};
+use slowpath_analysis::time::off_cpu_times::{self, OffCpuTimes};
 use slowpath_recording::Tables;
 use slowpath_tables::{Bytes, Fault, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
 use std::collections::HashMap;
@@ -79,6 +79,16 @@ ts pid start first_argument second_argument copies
         [told(2, None, place(0, 0x1000)), told(1, place(0, 0x10), place(1, 0x1fff)), told(0, None, place(1, 0))]
     );
     assert_eq!((tables.cpu_samples.len(), memory.of_fault), (5, vec![Some(0)]));
+}
+
+#[test]
+fn a_block_reaches_to_the_end_of_its_last_page_on_a_kernel_with_large_pages() {
+    let host = r#"{"kernel": "", "machine": "", "page_size": 16384, "cpus": 1, "memory_bytes": 0}"#;
+    let calls = "10 1 7 1 7 mmap 0x10000 20000 - - 0x22 0\n50 1 7 1 7 munmap 0x10000 20000 - - 0 0\n";
+    let faults = "== faults\nts pid start address kind\n20 7 1 0x10000 minor\n30 7 1 0x16000 minor\n";
+    let (memory, _) = followed(calls, &format!("{faults}== manifest\n{{\"host\": {host}}}\n"));
+    // 20,000 bytes are two pages of 16 KiB, which tables count as 8.
+    assert_eq!(all(&memory), [(8, 11, Some(50), BlockEnd::Unmapped, 2)]);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What a recording cost, figure by figure, on recordings with answers known by hand.
 
-use slowpath_analysis::attribution::AttributedFunction;
 use slowpath_analysis::findings::transient_large_allocation;
-use slowpath_analysis::ledger::Category;
 use slowpath_analysis::metrics::{Measure, RecordedMetrics, Source, recorded_metrics};
+use slowpath_analysis::stacks::attribution::AttributedFunction;
+use slowpath_analysis::time::ledger::Category;
 use slowpath_recording::Tables;
 use slowpath_tables::{Bytes, Nanos};
 

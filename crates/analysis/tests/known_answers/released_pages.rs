@@ -1,9 +1,9 @@
 //! Pages that were given back, on recordings written as text, and on random calls against a model of single pages.
 
 use proptest::prelude::*;
-use slowpath_analysis::fork_faults;
-use slowpath_analysis::off_cpu_times::{self, OffCpuTimes};
-use slowpath_analysis::released_pages::{Release, ReleaseKind, ReleasedPages, follow};
+use slowpath_analysis::memory::fork_faults;
+use slowpath_analysis::memory::released_pages::{Release, ReleaseKind, ReleasedPages, follow};
+use slowpath_analysis::time::off_cpu_times::{self, OffCpuTimes};
 use slowpath_recording::Tables;
 use slowpath_tables::{Nanos, PAGE_SIZE};
 use std::collections::HashMap;

@@ -1,5 +1,6 @@
 //! Finding `timed_wait` on recordings with answers known by hand.
 
+use serde_json::Value;
 use slowpath_analysis::findings::{of_recordings, timed_wait};
 use slowpath_analysis::{Confidence, Finding};
 use slowpath_recording::Tables;
@@ -115,4 +116,77 @@ fn without_stacks_and_with_lost_rows_less_is_said() {
     let mut lost = recording(SECOND, &off_cpu(&["100 400000000 7 1 7 timer 100 400000000 - - 230 2"]));
     lost.manifest.losses.add("off_cpu", 1000);
     assert_eq!(of_recordings(&[&lost], None)[0].confidence, Confidence::Low);
+}
+
+/// `then` and `then_ms` of the first place.
+fn then(rows: &str) -> (Value, Value) {
+    let finding = found(SECOND, rows).unwrap();
+    let place = &finding.evidence[0].rows[0];
+    (place["then"].clone(), place["then_ms"].clone())
+}
+
+/// A function of the program itself, with stack 3, and a sample in it at 700 ms.
+const CONNECTS: &str = "
+== frames
+id kind dev ino offset
+3  file 1   2   48
+== symbols
+frame level function
+3     0     connect_next
+== stacks
+id frame parent
+3  3     -
+== cpu_samples
+ts        pid start tid cpu kernel stack
+700000000 7   1     7   0   false  3
+";
+
+#[test]
+fn what_follows_a_wait_is_named_by_its_function_else_by_its_program() {
+    // The thread has a CPU 100 ns after the wake-up: that is no step of its own.
+    let rows = off_cpu(&["100 400000000 7 1 7 timer 100 400000000 - - 230 2"]);
+    assert_eq!(then(&rows), ("on CPU in tool".into(), 600.0.into()));
+    assert_eq!(then(&format!("{CONNECTS}{rows}")), ("on CPU in connect_next".into(), 600.0.into()));
+    // A sleep, and at its end a wait for a lock that another thread gives back 200 ms later.
+    let waits =
+        ["100 400000000 7 1 7 timer 0 - - - 230 2", "400000100 200000000 7 1 7 futex 0 600000100 900 900 202 3"];
+    let rows = off_cpu(&waits);
+    assert_eq!(then(&format!("{CONNECTS}{rows}")), ("locks in connect_next".into(), 200.0.into()));
+}
+
+#[test]
+fn of_several_waits_in_one_place_the_most_common_step_follows() {
+    // 10 and 30 ms without a sample, then 360 ms with one.
+    let rows = off_cpu(&[
+        "100 200000000 7 1 7 timer 0 - - - 230 2",
+        "210000100 200000000 7 1 7 timer 0 - - - 230 2",
+        "440000100 200000000 7 1 7 timer 0 - - - 230 2",
+    ]);
+    assert_eq!(then(&format!("{CONNECTS}{rows}")), ("on CPU in tool".into(), 10.0.into()));
+}
+
+#[test]
+fn another_process_that_waits_is_followed_by_what_it_does_itself() {
+    let helper = "
+== forks
+ts  parent_pid parent_start pid start tid thread
+50  7          1            8   60    8   false
+== execs
+ts pid start filename    run_time
+70 8   60    /bin/helper 0
+== exits
+ts        pid start tid last
+900000000 8   60    8   true
+";
+    let rows = off_cpu(&[
+        "100 400000000 8 60 8 timer 0 - - - 230 -",
+        "200 500000000 7 1 7 pipe_or_socket 0 500000200 8 8 0 -",
+    ]);
+    assert_eq!(then(&format!("{helper}{rows}")), ("on CPU in helper".into(), 100.0.into()));
+}
+
+#[test]
+fn nothing_follows_a_wait_that_ends_when_the_program_is_ready() {
+    let rows = off_cpu(&["100 999999900 7 1 7 futex 0 - - - 202 2"]);
+    assert_eq!(then(&rows), (Value::Null, Value::Null));
 }

@@ -1,5 +1,5 @@
 //! Sums of intervals against the kernel's own accounts: run time and time on the run queue of a thread (schedstat), and the
-//! throttling of a control group (cpu.stat).
+//! throttling of a cgroup (cpu.stat).
 
 use crate::held::{facts, recorded, undisturbed};
 use crate::targets::root;
@@ -131,7 +131,7 @@ fn a_thread_whose_group_used_up_its_quota_is_throttled_as_long_as_the_kernel_say
         return;
     }
     let Some(_) = Quota::make() else {
-        println!("skipped: no control group with a quota can be made here");
+        println!("skipped: no cgroup with a quota can be made here");
         return;
     };
     let (out, (said, (periods, time))) = undisturbed(|| {

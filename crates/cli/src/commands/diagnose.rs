@@ -95,10 +95,8 @@ fn show(arguments: &DiagnoseArguments, directory: &Path, page: &Path, diagnosis:
     if arguments.json {
         print_json(diagnosis);
     } else {
-        print!("{}", terminal::diagnosis(diagnosis, &Style::detect(std::io::stdout().is_terminal())));
-        println!("report: {}", terminal::escape_terminal(&page.to_string_lossy()));
-        kept::commands(directory, diagnosis)
-            .iter()
-            .for_each(|line| println!("keep it: {}", terminal::escape_terminal(line)));
+        let style = Style::detect(std::io::stdout().is_terminal());
+        let commands = kept::commands(directory, diagnosis);
+        print!("{}", terminal::diagnosis_screen(diagnosis, &page.to_string_lossy(), &commands, &style));
     }
 }

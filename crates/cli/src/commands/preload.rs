@@ -4,10 +4,10 @@ use crate::arguments::{PreloadArguments, PreloadCommand};
 use crate::commands::{invoker, show};
 use crate::failure::{Failure, Kind};
 use crate::unprivileged::{Work, as_user};
-use serde::Serialize;
 use slowpath_diagnose::plan_files::{make_plan, read_plan};
 use slowpath_fix::preload_plan::beside::run_beside;
 use slowpath_fix::preload_plan::check::check;
+use slowpath_fix::preload_plan::printed::{PlanChecked, PlanReplayed};
 use slowpath_fix::preload_plan::replay::{ReplayLimits, replay_and_wait};
 use slowpath_report::terminal::{escape_terminal, plan_checked, plan_replayed};
 use std::path::{Path, PathBuf};
@@ -35,18 +35,10 @@ fn plan(directories: &[PathBuf], output: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A library's report as the JSON of a command.
-#[derive(Serialize)]
-struct Printed<T> {
-    schema: &'static str,
-    #[serde(flatten)]
-    report: T,
-}
-
 fn replay_plan(path: &Path, json: bool) -> Result<ExitCode, Failure> {
     let what = Work::reading("replaying the plan");
     let report = as_user(&invoker()?, &what, || Ok(replay_and_wait(&read_plan(path)?, &ReplayLimits::default())))?;
-    show(json, &Printed { schema: "slowpath-replay/1", report }, |printed, _| plan_replayed(&printed.report));
+    show(json, &PlanReplayed::from(report), |printed, _| plan_replayed(&printed.report));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -54,6 +46,6 @@ fn check_plan(path: &Path, json: bool) -> Result<ExitCode, Failure> {
     let what = Work::reading("checking the plan");
     let report = as_user(&invoker()?, &what, || Ok(check(&read_plan(path)?, true)))?;
     let whole = report.unusable.is_empty();
-    show(json, &Printed { schema: "slowpath-plan-check/1", report }, |printed, _| plan_checked(&printed.report));
+    show(json, &PlanChecked::from(report), |printed, _| plan_checked(&printed.report));
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(Kind::Check as u8) })
 }

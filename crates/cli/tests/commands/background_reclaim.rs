@@ -1,5 +1,5 @@
 //! Finding `background_reclaim` and its row of `slowpath compare` on the real program of `cases/late-huge-pages`, and reclaim in a
-//! control group at its limit, which is the program's own.
+//! cgroup at its limit, which is the program's own.
 
 use crate::memory_group::Group;
 use crate::recorded_case::{RecordedCase, analyzed, built, rows};

@@ -70,7 +70,7 @@ fn an_app_and_its_twin_from_another_machine_are_explained_with_remedies_and_thei
     let done = run(slowpath(["context", "diff"]).arg(side("app")).arg(side("shell")));
     done.succeeds();
     for words in [
-        "at the cost of a: a system call filter switches CPU optimisations off",
+        "at the cost of a: a seccomp filter switches CPU optimisations off",
         "thread force mitigated against thread vulnerable",
         "SECCOMP_FILTER_FLAG_SPEC_ALLOW",
         "Trade-off: security",

@@ -114,13 +114,13 @@ fn what_cannot_be_applied_is_told_with_its_reason() {
 #[test]
 fn groups_that_were_made_go_with_the_command_and_after_a_kill_with_the_next_cleaning() {
     if !nix::unistd::geteuid().is_root() {
-        println!("skipped: only root makes control groups");
+        println!("skipped: only root makes cgroups");
         return;
     }
     let place = place();
     let file = saved(place.path(), &[]);
     let mut context: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-    context["process"]["control_groups"]["value"]["cpu.max"] = "50.0 % of a processor".into();
+    context["process"]["control_groups"]["value"]["cpu.max"] = "50.0 % of a CPU".into();
     std::fs::write(&file, context.to_string()).unwrap();
     let dry = run(slowpath(["context", "run", "--dry-run"]).arg(&file).args(["--", "/bin/true"]));
     if !dry.stdout.contains("control_groups cpu.max") {
@@ -136,7 +136,7 @@ fn groups_that_were_made_go_with_the_command_and_after_a_kill_with_the_next_clea
     };
     let mut running = begin();
     let shown = run(slowpath(["context", "show", "--json", &sleeping_below(running.child.id()).unwrap().to_string()]));
-    assert_eq!(shown.json()["process"]["control_groups"]["value"]["cpu.max"], "50.0 % of a processor");
+    assert_eq!(shown.json()["process"]["control_groups"]["value"]["cpu.max"], "50.0 % of a CPU");
     running.signal(libc::SIGTERM);
     let done = running.wait();
     assert_eq!((done.code(), groups_of(done.pid)), (130, Vec::new()));

@@ -1,7 +1,7 @@
 //! `slowpath import`: the same work seen by slowpath, by perf and by strace gives the same answers; and damaged traces.
 
 use crate::running::*;
-use slowpath_analysis::call_stacks::CallStacks;
+use slowpath_analysis::stacks::call_stacks::CallStacks;
 use slowpath_recording::{Recording, Tables};
 use slowpath_tables::FileKey;
 use std::collections::{BTreeMap, HashMap};

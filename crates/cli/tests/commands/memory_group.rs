@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A memory control group of the test's own. A shell that waits for the test's end removes it, however that comes.
+/// A memory cgroup of the test's own. A shell that waits for the test's end removes it, however that comes.
 pub struct Group {
     /// Its directory.
     pub path: PathBuf,

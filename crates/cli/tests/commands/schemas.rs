@@ -3,10 +3,10 @@
 use slowpath_artifacts::audit::Audited;
 use slowpath_budget::Check;
 use slowpath_diagnose::kept::{FixApplied, FixList, FixShown, FixUndone};
-use slowpath_fix::preload_plan::check::CheckReport;
-use slowpath_fix::preload_plan::replay::ReplayReport;
+use slowpath_fix::preload_plan::printed::{PlanChecked, PlanReplayed};
 use slowpath_report::ChildLaunches;
 use slowpath_report::schema::schema_of;
+use slowpath_session::failure::PrintedFailure;
 use slowpath_verify::benchmark::Ladder;
 use slowpath_verify::benchmark::selftest::Selftest;
 use slowpath_verify::doctor::Doctor;
@@ -25,6 +25,7 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("artifacts-audit.json", schema_of::<Audited>()),
         ("guard-line.json", schema_of::<slowpath_guard::Line>()),
         ("doctor.json", schema_of::<Doctor>()),
+        ("error.json", schema_of::<PrintedFailure>()),
         ("import.json", schema_of::<slowpath_import::Imported>()),
         ("record.json", schema_of::<slowpath_report::Recorded>()),
         ("lab-run.json", schema_of::<LabLaunches>()),
@@ -49,9 +50,9 @@ fn published_schemas_are_those_of_the_printed_types() {
         ("layout-trial.json", schema_of::<slowpath_layout::trial::LayoutTrial>()),
         ("layout-why.json", schema_of::<slowpath_layout::explained::Explained>()),
         ("lab-list.json", schema_of::<slowpath_verify::lab_launches::Labs>()),
-        ("preload-check.json", schema_of::<CheckReport>()),
-        ("preload-replay.json", schema_of::<ReplayReport>()),
-        ("zygote-advise.json", schema_of::<slowpath_analysis::zygote_advice::ZygoteAdvice>()),
+        ("preload-check.json", schema_of::<PlanChecked>()),
+        ("preload-replay.json", schema_of::<PlanReplayed>()),
+        ("zygote-advise.json", schema_of::<slowpath_analysis::starts::zygote_advice::ZygoteAdvice>()),
         ("zygote-serve.json", schema_of::<slowpath_zygote::printed::Served>()),
         ("zygote-spawn.json", schema_of::<slowpath_zygote::printed::SpawnedChild>()),
         ("zygote-status.json", schema_of::<slowpath_zygote::printed::ZygoteStatus>()),

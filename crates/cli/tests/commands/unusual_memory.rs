@@ -1,5 +1,5 @@
 //! Programs whose memory is unusual (`cases/unusual`): another allocator loaded before glibc's, static musl, Go, Java, huge pages, a
-//! control group at its limit, forks. The report of them is right against what they do by their source and count themselves, or is
+//! cgroup at its limit, forks. The report of them is right against what they do by their source and count themselves, or is
 //! said to be unknown; never settings of glibc for an allocator that is not glibc's, never more than all. Counts do not depend on how
 //! busy the machine is.
 
@@ -51,7 +51,7 @@ const JAVA: &str = "-Xshare:auto -XX:TieredStopAtLevel=1 -XX:+UseG1GC -Xmx256m";
 const SHRINKS: &str = "-Xms4m -XX:MinHeapFreeRatio=1 -XX:MaxHeapFreeRatio=2";
 const STAYS: &str = "-Xms256m";
 
-/// Limit of the control group of the program that it kills.
+/// Limit of the cgroup of the program that it kills.
 const LIMIT_MIB: u64 = 24;
 
 /// What is known of all of them, recorded once for all tests.

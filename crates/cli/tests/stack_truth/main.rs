@@ -12,7 +12,7 @@ mod traces;
 use crate::running::*;
 use comparison::{Possible, Recorded, Verdict, compare, own_name};
 use log::Log;
-use slowpath_analysis::call_stacks::{CallStacks, Place};
+use slowpath_analysis::stacks::call_stacks::{CallStacks, Place};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::Command;

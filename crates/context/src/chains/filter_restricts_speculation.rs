@@ -80,7 +80,7 @@ pub(super) fn find(a: &Snapshot, b: &Snapshot) -> Option<Chain> {
     let store = changed.iter().any(|(factor, ..)| *factor == STATES[0]);
     let branch = changed.iter().any(|(factor, ..)| *factor == STATES[1]);
     Some(Chain {
-        title: "a system call filter switches CPU optimisations off".to_owned(),
+        title: "a seccomp filter switches CPU optimisations off".to_owned(),
         slower,
         links,
         cost: "over 10 % of computing was seen with both off (the same native code in an app and in a shell); 2 to 8 % of ordinary \

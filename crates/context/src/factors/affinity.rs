@@ -7,11 +7,12 @@ use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Outcome, Part, SYS_NICE, Setting, Toggle, both, or_none};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
+use slowpath_process::cpu_list;
 
 /// The factor.
 pub const AFFINITY: Factor = Factor {
     name: "affinity",
-    former: Former::NONE,
+    former: Former { parts: &[("processors", "cpus"), ("memory_nodes", "mems")], ..Former::NONE },
     title: "CPUs and NUMA nodes allowed",
     by_hand: "`grep -E '^(Cpus|Mems)_allowed_list' /proc/PID/status`; `taskset -cp PID`",
     scope: Scope::Thread,
@@ -41,8 +42,8 @@ struct AllowedList {
 }
 
 const LISTS: [AllowedList; 2] = [
-    AllowedList { name: "processors", field: "Cpus_allowed_list", of_group: "cpuset.cpus", set: Some(set_processors) },
-    AllowedList { name: "memory_nodes", field: "Mems_allowed_list", of_group: "cpuset.mems", set: None },
+    AllowedList { name: "cpus", field: "Cpus_allowed_list", of_group: "cpuset.cpus", set: Some(set_cpus) },
+    AllowedList { name: "mems", field: "Mems_allowed_list", of_group: "cpuset.mems", set: None },
 ];
 
 fn read(subject: &Subject<'_>) -> Reading {
@@ -56,25 +57,14 @@ fn count(list: &str) -> Option<usize> {
     numbers(list).map(|numbers| numbers.len())
 }
 
-/// More than the kernel can have (CONFIG_NR_CPUS, CONFIG_NODES_SHIFT) is no list of them.
-const MOST: u32 = 1 << 16;
-
-/// The numbers in such a list.
-pub(super) fn numbers(list: &str) -> Option<Vec<u32>> {
-    let ranges: Option<Vec<_>> = list
-        .split(',')
-        .map(|range| {
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-            (first <= last && last < MOST).then_some(first..=last)
-        })
-        .collect();
-    Some(ranges?.into_iter().flatten().collect())
+/// The numbers in such a list; none where it names none, for a thread may always run somewhere.
+fn numbers(list: &str) -> Option<Vec<u32>> {
+    cpu_list(list).filter(|numbers| !numbers.is_empty())
 }
 
 fn known(a: &Value, b: &Value) -> Known {
-    let processors = |value: &Value| value.part("processors").and_then(count);
-    let weight = if processors(a) == processors(b) { Weight::Moderate } else { Weight::Heavy };
+    let cpus = |value: &Value| value.part("cpus").and_then(count);
+    let weight = if cpus(a) == cpus(b) { Weight::Moderate } else { Weight::Heavy };
     Known::new(
         weight,
         "threads that may use fewer CPUs wait for each other; those of another kind (small, far from the memory, shared with \
@@ -90,9 +80,9 @@ const HOW: How = How {
     sham: "the CPUs of the fast context, set in the same way",
 };
 
-fn set_processors(contrast: &Contrast<'_>, list: Option<&str>) -> Result<Vec<Setting>, String> {
+fn set_cpus(contrast: &Contrast<'_>, list: Option<&str>) -> Result<Vec<Setting>, String> {
     let processors = list.and_then(numbers).ok_or("it is no list of CPUs")?;
-    let online = contrast.here.value("affinity").and_then(|own| own.part("processors")).and_then(numbers);
+    let online = contrast.here.value("affinity").and_then(|own| own.part("cpus")).and_then(numbers);
     match online {
         Some(online) if processors.iter().any(|one| !online.contains(one)) && !contrast.here.may(SYS_NICE) => {
             Err("the caller may not use all of these CPUs itself".to_owned())
@@ -106,11 +96,11 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         let list = LISTS.iter().find(|list| list.name == name);
         let outcome = match list.map(|list| (list, list.set)) {
             Some((list, _)) if explains_affinity(contrast, list.name, list.of_group) => {
-                Outcome::Follows("it follows from the control group".to_owned())
+                Outcome::Follows("it follows from the cgroup".to_owned())
             }
             Some((_, Some(set))) => both(set(contrast, fast), set(contrast, slow), &HOW),
             _ => Outcome::Not(
-                "nodes of memory are given by a control group only (cpuset), and its own does not say so".to_owned(),
+                "only a cgroup (cpuset.mems) restricts memory nodes, and the recorded one does not say so".to_owned(),
             ),
         };
         Part::whole(or_none(fast), or_none(slow), outcome).named(name)
@@ -123,15 +113,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processors_of_a_list_are_counted() {
+    fn cpus_of_a_list_are_counted() {
         assert_eq!(count("0-1"), Some(2));
         assert_eq!(count("0,2-4,7"), Some(5));
         assert_eq!((count(""), count("3-1"), count("x")), (None, None, None));
     }
 
     #[test]
-    fn fewer_processors_weigh_more_than_others() {
-        let of = |list: &str| Value::table([("processors", list)]);
+    fn fewer_cpus_weigh_more_than_others() {
+        let of = |list: &str| Value::table([("cpus", list)]);
         assert_eq!(known(&of("0-3"), &of("0")).weight, Weight::Heavy);
         assert_eq!(known(&of("0-3"), &of("4-7")).weight, Weight::Moderate);
     }

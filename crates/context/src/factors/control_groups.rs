@@ -39,7 +39,7 @@ const FORMER_PARTS: [(&str, &str); 12] = [
 /// Limits and weights.
 pub const CONTROL_GROUPS: Factor = Factor {
     name: "control_groups",
-    former: Former { names: &[], parts: &FORMER_PARTS },
+    former: Former { names: &[], parts: &FORMER_PARTS, ends: &[("cpu.max", " % of a processor", " % of a CPU")] },
     title: "cgroup limits",
     by_hand: "`cat /proc/PID/cgroup`, then the files of that cgroup and of those above it, such as `cat /sys/fs/cgroup/GROUP/cpu.max`",
     scope: Scope::Process,
@@ -67,7 +67,7 @@ pub const PRESSURE: Factor = Factor {
 fn read(subject: &Subject<'_>) -> Reading {
     let groups = match Groups::of(subject) {
         Ok(groups) => groups,
-        Err(missing) => return Reading::missing(&missing, "this kernel has no control groups"),
+        Err(missing) => return Reading::missing(&missing, "this kernel has no cgroups"),
     };
     let mut parts = BTreeMap::new();
     for (controller, chain) in &groups.version_1 {

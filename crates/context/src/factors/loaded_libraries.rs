@@ -17,7 +17,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 /// The factor: path and what [`examine`] found in the file.
 pub const LOADED_LIBRARIES: Factor = Factor {
     name: "loaded_libraries",
-    former: Former { names: &["objects"], parts: &[] },
+    former: Former { names: &["objects"], ..Former::NONE },
     title: "loaded executable and libraries",
     by_hand: "`grep r-xp /proc/PID/maps`, then `readelf -n FILE` for the build",
     scope: Scope::Process,

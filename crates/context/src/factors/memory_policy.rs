@@ -1,12 +1,12 @@
 //! On which memory nodes a process gets memory (numa(7)).
 
-use super::affinity::numbers;
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
+use slowpath_process::cpu_list;
 use std::collections::BTreeSet;
 
 /// The factor.
@@ -79,8 +79,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         };
         let (name, nodes) = word.split_once(':').unwrap_or((word, ""));
         let mode = MODES.iter().find(|(known, _)| *known == name).ok_or_else(|| format!("{word:?} is no policy"))?.1;
-        let nodes = if nodes.is_empty() { Some(Vec::new()) } else { numbers(nodes) };
-        let nodes = nodes.ok_or_else(|| format!("{word:?} names no nodes"))?;
+        let nodes = cpu_list(nodes).ok_or_else(|| format!("{word:?} names no nodes"))?;
         Ok(vec![Setting::Step(ContextStep::MemoryPolicy { mode, nodes })])
     })
 }

@@ -35,9 +35,9 @@ fn read(subject: &Subject<'_>) -> Reading {
         Ok(text) => text,
         Err(missing) => return Reading::missing(&missing, ""),
     };
-    let Some((stat, nice)) =
-        StatLine::parse(text.as_bytes()).and_then(|stat| Some((stat.clone(), stat.field::<i32>(19)?)))
-    else {
+    let stat = StatLine::parse(text.as_bytes());
+    let nice = stat.as_ref().and_then(|stat| stat.field::<i32>(19));
+    let (Some(stat), Some(nice)) = (stat, nice) else {
         return Reading::missing(&Missing::Failed("its stat is not one".to_owned()), "");
     };
     let policy = stat.field::<u32>(41).map(|number| {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ToggleError {
     /// A cgroup could not be made or set.
-    #[error("the control group {} cannot be {what}", path.display())]
+    #[error("the cgroup {} cannot be {what}", path.display())]
     Group {
         /// The group, or the file of it.
         path: PathBuf,

@@ -135,14 +135,14 @@ fn one_who_is_not_root_is_told_what_it_takes() {
 #[test]
 fn processors_that_a_control_group_leaves_are_its_own_and_no_difference_beside_it() {
     let group = |list: &str| ("control_groups", Value::table([("cpuset.cpus", list)]));
-    let affinity = |list: &str| ("affinity", Value::table([("processors", list), ("memory_nodes", "0")]));
+    let affinity = |list: &str| ("affinity", Value::table([("cpus", list), ("mems", "0")]));
     let fast = context(&[group("0-3"), affinity("0-3")]);
     let plan = plan(&fast, &context(&[group("0"), affinity("0")]), &root(&fast));
-    assert!(plan.follows.iter().any(|one| one.name == "affinity processors"), "{plan:?}");
+    assert!(plan.follows.iter().any(|one| one.name == "affinity cpus"), "{plan:?}");
     // Nobody made the hierarchies up: that limit cannot be set, and says so.
     assert_eq!(plan.remaining.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["control_groups cpuset.cpus"]);
     let plan = super::plan(&fast, &context(&[group("0-3"), affinity("1")]), &root(&fast));
-    assert_eq!(plan.candidates[0].name, "affinity processors");
+    assert_eq!(plan.candidates[0].name, "affinity cpus");
 }
 
 #[test]

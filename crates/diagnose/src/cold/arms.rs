@@ -3,7 +3,7 @@
 use super::training::ReadByLaunches;
 use crate::ArmSet;
 use crate::plan_files::{trainings, write_plan};
-use slowpath_analysis::merge::merge;
+use slowpath_analysis::io::merge::merge;
 use slowpath_fix::preload_plan::build::build;
 use slowpath_fix::preload_plan::{Order, PlanOptions, PlannedFile, PlannedRange, PreloadPlan, Provenance};
 use slowpath_fix::{FixPlan, readahead_size};
@@ -29,8 +29,13 @@ pub enum Treatment {
     Cold,
     /// Everything is in memory.
     Warm,
-    /// The plan is replayed beside the launch.
-    Plan(PathBuf),
+    /// The plan of this file is replayed beside the launch.
+    Plan {
+        /// The file.
+        path: PathBuf,
+        /// What it is for.
+        kind: PlanKind,
+    },
     /// The device reads ahead this much, in KiB.
     Readahead(u64),
 }
@@ -44,6 +49,13 @@ pub struct Treated {
     pub treatment: Treatment,
     /// Name of the fix, when it is one.
     pub fix: Option<&'static str>,
+}
+
+impl Treated {
+    /// Whether it is the plan that is the fix, for which the prediction is made.
+    pub fn is_the_fix(&self) -> bool {
+        matches!(self.treatment, Treatment::Plan { kind: PlanKind::Fix, .. })
+    }
 }
 
 /// A plan in a file.
@@ -65,11 +77,16 @@ pub struct PlanFile {
     kind: PlanKind,
 }
 
+/// What a plan is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-enum PlanKind {
+pub enum PlanKind {
+    /// The fix: what is predicted, published and applied.
     Fix,
+    /// Without the fix's effect.
     Sham,
+    /// What another tool would read.
     Rival,
+    /// The fix with another option.
     Variant,
 }
 
@@ -165,6 +182,11 @@ fn unrelated_plan(path: &Path, size: Bytes, volume: Bytes, provenance: Provenanc
 }
 
 impl PlanFile {
+    /// Whether it is the fix.
+    pub fn is_the_fix(&self) -> bool {
+        self.kind == PlanKind::Fix
+    }
+
     /// Whether it is there to read what nobody needs.
     pub fn is_sham_that_reads(&self) -> bool {
         self.kind == PlanKind::Sham && self.bytes > Bytes(0)
@@ -206,7 +228,7 @@ pub fn choose(set: ArmSet, settings: Settings, plans: &[PlanFile]) -> Vec<Treate
         };
         arms.push(Treated {
             arm: Arm { name: plan.name.clone(), title: plan.title.clone(), role, sham: None },
-            treatment: Treatment::Plan(plan.path.clone()),
+            treatment: Treatment::Plan { path: plan.path.clone(), kind: plan.kind },
             fix,
         });
     }
@@ -266,8 +288,8 @@ impl<'a> Launches<'a> {
             treatment => {
                 drop(kept);
                 let (mut spec, _fresh) = next()?;
-                if let Treatment::Plan(plan) = treatment {
-                    spec = with_plan(spec, plan, None);
+                if let Treatment::Plan { path, .. } = treatment {
+                    spec = with_plan(spec, path, None);
                 }
                 let readahead = match treatment {
                     Treatment::Readahead(kib) => Some(Settings { read_ahead_kb: *kib, ..self.settings }),
@@ -324,9 +346,9 @@ mod tests {
     }
 
     #[test]
-    fn every_arm_that_is_no_fix_by_its_name_is_declared() {
+    fn every_arm_that_is_not_the_fix_is_declared() {
         for set in [ArmSet::Quick, ArmSet::Standard, ArmSet::Variants] {
-            for variant in variants(set).into_iter().filter(|variant| variant.name != FIX) {
+            for variant in variants(set).into_iter().filter(|variant| variant.kind != PlanKind::Fix) {
                 assert!(declared_arms::named(variant.name).is_some(), "{}", variant.name);
             }
         }

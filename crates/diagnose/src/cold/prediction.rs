@@ -1,14 +1,14 @@
 //! The predicted saving, made and written down before the first treated launch: a few untreated cold and warm launches
 //! give the two ends, and the prefetcher's speed is measured with no target beside it.
 
-use super::arms::{FIX, Launches, PlanFile, untreated};
+use super::arms::{Launches, PlanFile, untreated};
 use super::training::ReadByLaunches;
 use crate::directory::{COLD, write_json};
 use crate::plan_files::trainings;
 use serde::{Deserialize, Serialize};
-use slowpath_analysis::demand::Demand;
-use slowpath_analysis::merge::merge;
-use slowpath_analysis::predict::{PrefetchCosts, predict as walk};
+use slowpath_analysis::io::demand::Demand;
+use slowpath_analysis::io::merge::merge;
+use slowpath_analysis::io::predict::{PrefetchCosts, predict as walk};
 use slowpath_fix::preload_plan::Provenance;
 use slowpath_fix::preload_plan::build::build;
 use slowpath_fix::preload_plan::replay::ReplayReport;
@@ -140,7 +140,7 @@ pub fn pilot(
         stopped: false,
     };
     progress.step("measuring the prefetcher alone");
-    let plan = plans.iter().find(|plan| plan.name == FIX).ok_or_else(|| Failure::new(Kind::Machine, "no plan"))?;
+    let plan = plans.iter().find(|plan| plan.is_the_fix()).ok_or_else(|| Failure::new(Kind::Machine, "no plan"))?;
     Ok(Pilot { cold, warm, costs: prefetch_costs(target, lab, plan)?, launches, pace })
 }
 
@@ -188,7 +188,7 @@ pub fn predict(
     pilot: &Pilot,
     progress: &dyn Progress,
 ) -> Result<Option<Predicted>, Failure> {
-    let Some(plan) = plans.iter().find(|plan| plan.name == FIX) else { return Ok(None) };
+    let Some(plan) = plans.iter().find(|plan| plan.is_the_fix()) else { return Ok(None) };
     as_user(&target.identity, &Work::writing_beneath("predicting the change", directory), || {
         let (demands, _) = trainings(&[directory.to_path_buf()], |text| progress.warn(text))?;
         let costs = with_misses(pilot.costs, directory, progress)?;

@@ -106,7 +106,7 @@ fn verdict(input: &Input<'_>, judgement: &Judgement) -> Option<Verdict> {
     if treated.arm.role == Role::Warm {
         return None;
     }
-    let predicted = if treated.arm.name == FIX { input.predicted.map(|predicted| predicted.change) } else { None };
+    let predicted = input.predicted.filter(|_| treated.is_the_fix()).map(|predicted| predicted.change);
     Some(arm_summary::verdict(&treated.arm, treated.fix, judgement, JUDGED_BY, predicted))
 }
 
@@ -162,7 +162,7 @@ fn bound(input: &Input<'_>, bandwidth: u64, iops: u64) -> String {
         return format!("the device is limited to {iops} reads a second");
     }
     let bound_ms = needed.0 as f64 / bandwidth as f64 * 1e3;
-    let measured = input.arms.iter().zip(&input.comparison.results).find(|(arm, _)| arm.arm.name == FIX).and_then(
+    let measured = input.arms.iter().zip(&input.comparison.results).find(|(treated, _)| treated.is_the_fix()).and_then(
         |(_, result)| {
             let values = result.values(JUDGED_BY);
             median::point(&values)

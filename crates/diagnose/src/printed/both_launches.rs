@@ -15,9 +15,12 @@ impl Diagnosis {
         let about = |finding: &Finding| (finding.name.clone(), finding.subject.get("process").cloned());
         let told: Vec<_> = first.findings.iter().map(about).collect();
         second.findings.retain(|finding| !told.contains(&about(finding)));
-        let found = u32::try_from(second.findings.len()).unwrap_or(u32::MAX);
-        first.findings.extend(second.findings);
-        first.findings.sort_by(|a, b| b.cost.value.total_cmp(&a.cost.value));
+        let of_first = first.findings.into_iter().map(|finding| (finding, false));
+        let mut all: Vec<_> = of_first.chain(second.findings.into_iter().map(|finding| (finding, true))).collect();
+        all.sort_by(|(a, _), (b, _)| b.cost.value.total_cmp(&a.cost.value));
+        let own_findings: Vec<u32> =
+            (0..).zip(&all).filter(|(_, (_, is_own))| *is_own).map(|(place, _)| place).collect();
+        first.findings = all.into_iter().map(|(finding, _)| finding).collect();
         first.time.extend(second.time);
         first.round_trips.extend(second.round_trips);
         first.fixes.extend(second.fixes);
@@ -33,7 +36,8 @@ impl Diagnosis {
             warm: second.warm,
             recording: second.recording,
             launch: second.launch,
-            found,
+            found: u32::try_from(own_findings.len()).unwrap_or(u32::MAX),
+            own_findings,
             share_of_gap_removed: second.share_of_gap_removed,
         });
         first
@@ -49,12 +53,15 @@ impl Diagnosis {
         half
     }
 
-    /// The other half, without gaps and notes, which stand in the first, and without findings where it has none; `None` where there
-    /// is only one half.
+    /// The other half with its own findings, without gaps and notes, which stand in the first; `None` where there is only one half.
     pub fn following(&self) -> Option<Self> {
         let other = self.other.clone()?;
         let judged_by = other.launch.judged_by;
-        let findings = if other.found == 0 { Vec::new() } else { self.findings.clone() };
+        // An earlier version did not write which findings are whose.
+        let is_unknown = other.own_findings.is_empty() && other.found > 0;
+        let is_own = |place: u32| is_unknown || other.own_findings.contains(&place);
+        let findings = (0..).zip(&self.findings).filter(|(place, _)| is_own(*place));
+        let findings: Vec<Finding> = findings.map(|(_, finding)| finding.clone()).collect();
         let verdicts = self.verdicts.iter().filter(|verdict| verdict.judged_by == Some(judged_by));
         Some(Self {
             warm: other.warm,

@@ -84,6 +84,9 @@ pub struct OtherLaunches {
     pub launch: LaunchSummary,
     /// How many of the findings its recording showed.
     pub found: u32,
+    /// Which they are: places in the list of all findings, from 0. Empty in diagnoses of an earlier version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_findings: Vec<u32>,
     /// How much of the difference between a cold and a warm launch each arm removed, where they were cold.
     pub share_of_gap_removed: Vec<GapShare>,
 }

@@ -88,6 +88,10 @@ pub struct Verdict {
     pub predicted: Option<Quantity>,
     /// Change against the baseline; negative is faster, or less.
     pub measured: Option<Quantity>,
+    /// Change of a fix against the sham of its kind, with an interval of the same level as that of `measured`; negative is faster,
+    /// or less. Null where there is no sham.
+    #[serde(default)]
+    pub against_sham: Option<Quantity>,
     /// Smallest change that this comparison could have shown.
     pub minimum_detectable_effect: Option<Quantity>,
     /// Pairs of launches compared.

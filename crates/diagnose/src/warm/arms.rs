@@ -181,6 +181,7 @@ mod tests {
             predicted: None,
             gap: None,
             caution: None,
+            needs: None,
         }
     }
 

@@ -19,7 +19,7 @@ use crate::word::Word;
 use serde_json::Value;
 use slowpath_analysis::Finding;
 use slowpath_analysis::findings::repeated_child_work::PRELOAD_IN_ZYGOTE;
-use slowpath_analysis::inherited_loads::{InheritedLoads, Way};
+use slowpath_analysis::starts::inherited_loads::{InheritedLoads, Way};
 use std::ffi::OsStr;
 
 /// The fix.
@@ -54,7 +54,7 @@ fn proposal(case: &Case<'_>, one: &(usize, &Finding), program: &Program, number:
     let finding = one.1;
     let advice = advice(finding, number);
     let Some(InheritedLoads { way, loads }) = finding.fix_inputs.inherited_loads.clone() else {
-        return Proposal { plan: advice, findings: vec![one.0], predicted, gap: None, caution: None };
+        return Proposal { plan: advice, findings: vec![one.0], predicted, gap: None, caution: None, needs: None };
     };
     let (plan, predicted, caution) = match way {
         Way::PythonSpawned => (of_python(advice, &loads, true), predicted, Some(PYTHON_CAUTION)),
@@ -65,7 +65,7 @@ fn proposal(case: &Case<'_>, one: &(usize, &Finding), program: &Program, number:
             Ok(libraries) => (of_libraries(case, advice, &libraries), None, None),
         },
     };
-    Proposal { plan, findings: vec![one.0], predicted, gap: None, caution: caution.map(str::to_owned) }
+    Proposal { plan, findings: vec![one.0], predicted, gap: None, caution: caution.map(str::to_owned), needs: None }
 }
 
 /// What a reader must know where it did nothing.

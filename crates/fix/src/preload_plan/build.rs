@@ -5,7 +5,7 @@
 //! their earliest page.
 
 use crate::preload_plan::{Order, PlanOptions, PlannedFile, PlannedRange, PreloadPlan, Provenance};
-use slowpath_analysis::merge::MergedDemand;
+use slowpath_analysis::io::merge::MergedDemand;
 use slowpath_tables::{PAGE_SIZE, Pages};
 
 /// What [`build`] made, and what it had to leave out.
@@ -119,8 +119,8 @@ fn shuffle<T>(items: &mut [T], seed: u64) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use slowpath_analysis::demand::DemandedFile;
-    use slowpath_analysis::merge::MergedPage;
+    use slowpath_analysis::io::demand::DemandedFile;
+    use slowpath_analysis::io::merge::MergedPage;
     use std::collections::BTreeSet;
 
     fn demand(files: &[(&str, Option<u64>)], pages: &[(u32, u64)]) -> MergedDemand {

@@ -5,6 +5,7 @@
 //! - [`check`]: which files of a plan are still those it was made for;
 //! - [`open`]: opening a planned file as the user, regular files only;
 //! - [`replay`]: asking the kernel for the ranges;
+//! - [`printed`]: what checks and replays print as JSON;
 //! - [`beside`]: replaying beside a command that takes this process's place;
 //! - `reader`: who does that, and what such a process may do.
 
@@ -13,6 +14,7 @@ pub mod build;
 pub mod check;
 pub mod file;
 pub mod open;
+pub mod printed;
 pub mod program;
 mod reader;
 pub mod replay;
@@ -165,8 +167,8 @@ impl PreloadPlan {
     }
 
     /// The plan in the form that predictions take.
-    pub fn schedule(&self) -> slowpath_analysis::predict::Schedule {
-        slowpath_analysis::predict::Schedule {
+    pub fn schedule(&self) -> slowpath_analysis::io::predict::Schedule {
+        slowpath_analysis::io::predict::Schedule {
             paths: self.files.iter().map(|file| file.path.clone()).collect(),
             ranges: self.ranges.iter().map(|range| (range.file, range.page.0, range.pages.0)).collect(),
         }

@@ -165,7 +165,8 @@ fn repair(table: RepairTable) -> Result<Repair, Wrong> {
     };
     let timeout = match &table.timeout {
         Some(text) => {
-            let timeout = duration(text.get_ref()).ok().filter(|timeout| *timeout <= MOST_TIMEOUT);
+            let has_unit = text.get_ref().ends_with(|last: char| last.is_ascii_alphabetic());
+            let timeout = duration(text.get_ref()).ok().filter(|timeout| has_unit && *timeout <= MOST_TIMEOUT);
             timeout.ok_or_else(|| {
                 (text.span().start, "timeout is a time up to an hour: \"300ms\", \"60s\", \"5min\"".into())
             })?

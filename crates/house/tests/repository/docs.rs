@@ -5,7 +5,7 @@ use slowpath_report::explain::{self, NameKind};
 use std::path::Path;
 
 /// Schemas of types that the command itself prints; `slowpath-cli` compares them, being a program and no library.
-const PRINTED_BY_COMMANDS: [&str; 38] = [
+const PRINTED_BY_COMMANDS: [&str; 39] = [
     "android-audit",
     "android-collect",
     "android-launch",
@@ -14,6 +14,7 @@ const PRINTED_BY_COMMANDS: [&str; 38] = [
     "artifacts-audit",
     "guard-line",
     "doctor",
+    "error",
     "record",
     "lab-run",
     "launch-ladder",
@@ -60,6 +61,12 @@ fn generated() -> Vec<(String, String)> {
         ("arms", NameKind::Arm),
         ("outcomes", NameKind::Outcome),
         ("decisions", NameKind::Decision),
+        ("check-verdicts", NameKind::CheckVerdict),
+        ("bisection-verdicts", NameKind::BisectionVerdict),
+        ("bisected-causes", NameKind::BisectedCause),
+        ("time-parts", NameKind::TimePart),
+        ("ledger-categories", NameKind::LedgerCategory),
+        ("metrics", NameKind::Metric),
         ("probes", NameKind::Probe),
         ("exports", NameKind::Export),
         ("unavailable", NameKind::Unavailable),

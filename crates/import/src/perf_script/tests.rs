@@ -1,7 +1,7 @@
 use super::IMPORT;
 use crate::declaration::detected;
 use crate::foreign::import_bytes;
-use slowpath_analysis::call_stacks::CallStacks;
+use slowpath_analysis::stacks::call_stacks::CallStacks;
 use slowpath_recording::Tables;
 use slowpath_tables::{FaultKind, FrameKind, OffCpuReason, Unavailable};
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::declaration::detected;
 use crate::foreign::import_bytes;
-use slowpath_analysis::call_stacks::CallStacks;
+use slowpath_analysis::stacks::call_stacks::CallStacks;
 use slowpath_recording::Tables;
 
 /// CPU Usage (Sampled) in the columns that UIforETW's profile shows, not in order of time.

@@ -1,6 +1,6 @@
 use crate::declaration::detected;
 use crate::foreign::import_bytes;
-use slowpath_analysis::call_stacks::CallStacks;
+use slowpath_analysis::stacks::call_stacks::CallStacks;
 use slowpath_tables::{FaultKind, MemoryCallKind, OffCpuReason};
 
 /// Columns as the dumper of Windows 10 lists them.

@@ -5,6 +5,7 @@ use super::session::Burst;
 use schemars::JsonSchema;
 use serde::Serialize;
 use slowpath_experiment::Level;
+use slowpath_process::cpu_list;
 use slowpath_tables::{Quantity, Unit};
 use std::fmt::Write;
 
@@ -269,23 +270,19 @@ impl Context {
             .find_map(|line| line.strip_prefix("cpu MHz")?.split(':').nth(1)?.trim().parse::<f64>().ok())
             .unwrap_or(0.0);
         let governor = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+        let listed = |list: &str| cpu_list(list).map_or(0, |cpus| cpus.len());
         let caches = (0..8).map_while(|index| {
             let of = |what: &str| read(&format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{what}"));
             let size = of("size");
             let level = of("level").parse().ok()?;
             let size = size.strip_suffix('K').and_then(|kib| kib.parse::<u64>().ok())? * 1024;
-            Some(Cache {
-                r#type: of("type"),
-                level,
-                size,
-                num_sharing: crate::conditions::cpu_list(&of("shared_cpu_list")).len(),
-            })
+            Some(Cache { r#type: of("type"), level, size, num_sharing: listed(&of("shared_cpu_list")) })
         });
         Self {
             date,
             host_name: read("/proc/sys/kernel/hostname"),
             executable,
-            num_cpus: crate::conditions::cpu_list(&read("/sys/devices/system/cpu/online")).len(),
+            num_cpus: listed(&read("/sys/devices/system/cpu/online")),
             mhz_per_cpu: mhz.round() as u64,
             cpu_scaling_enabled: !governor.is_empty() && governor != "performance",
             caches: caches.collect(),

@@ -6,7 +6,7 @@
 //!
 //! What the trace does not say stays unsaid. Of a wait it has no system call: one within a transaction has the reason that the
 //! transport waits for, any other is `kernel`. The scheduler's own account of a thread is not in it, so nothing is unexplained by
-//! construction (`analysis::ledger`). Where the switch to a thread is missing, its row ends with the wake-up and a loss is counted.
+//! construction (`analysis::time::ledger`). Where the switch to a thread is missing, its row ends with the wake-up and a loss is counted.
 
 use super::cpus;
 use super::parse::{Event, Kind, events};

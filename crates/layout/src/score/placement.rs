@@ -1,12 +1,11 @@
 //! Where functions stand, now and in an order.
 
 use crate::order::{Used, Work};
+use slowpath_tables::PAGE_SIZE;
 use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
 use std::rc::Rc;
 
-/// The smallest page of x86-64.
-const PAGE: u64 = 4096;
 /// What compilers align functions to at most (`-falign-functions` of GCC and Clang at -O2 on x86-64).
 const ALIGNMENT: u64 = 16;
 
@@ -123,11 +122,11 @@ impl Code {
 }
 
 impl Place {
-    /// The pages of a function, by their numbers.
+    /// The pages of 4 KiB of a function, by their numbers: no trace says which pages the kernel has that its program will start on.
     pub fn pages(&self, function: &Used) -> RangeInclusive<u64> {
         let at = self.moved.get(&function.address).copied().unwrap_or(function.address);
         let size = function.size.clamp(1, LARGEST);
-        at / PAGE..=at.saturating_add(size - 1) / PAGE
+        at / PAGE_SIZE..=at.saturating_add(size - 1) / PAGE_SIZE
     }
 }
 

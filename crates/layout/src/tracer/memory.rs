@@ -6,6 +6,7 @@
 use super::machine::{BREAKPOINT, Hook, SETTING, USER, WIDTH, call_behind};
 use super::maps::CodeMapping;
 use super::reader::{Code, Entry};
+use slowpath_process::page_size;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -14,9 +15,8 @@ use std::rc::Rc;
 
 /// Bytes that are read and written at once.
 const PIECE: u64 = 1 << 20;
-/// The smallest page: what is copied when a byte of it is written.
-const PAGE: u64 = 4096;
-/// The largest page that aarch64 has. Files are made for it, so that what is mapped of a part begins on such a page before it.
+/// The largest page that aarch64 has, for which files are made. The kernel and run-time linkers map a part from the begin of the machine's
+/// page that it begins in; a program that maps for itself may do so from the begin of one of this size.
 const LARGEST_PAGE: u64 = 1 << 16;
 
 /// What stands at the place of a breakpoint.
@@ -66,7 +66,7 @@ impl Load {
             (code.offset - code.offset % page..end).contains(&mapping.offset)
         };
         let of = |page| object.code.iter().find(|code| holds(code, page));
-        let code = of(PAGE).or_else(|| of(LARGEST_PAGE))?;
+        let code = of(page_size()).or_else(|| of(LARGEST_PAGE))?;
         let stated = code.address.wrapping_add(mapping.offset.wrapping_sub(code.offset));
         let bias = mapping.range.start.wrapping_sub(stated);
         Some(Self { bias, object: Some(object), ..Self::unwatched(mapping) })
@@ -284,15 +284,17 @@ impl Memory {
     /// Replaces what stands at sorted addresses by what `change` makes of what is found and what should stand there. Only pages in which
     /// something changes are written.
     fn replace(&self, points: &[(u64, Original)], change: impl Fn(Original, Original) -> Original) -> io::Result<()> {
+        // What the kernel copies when a byte of it is written.
+        let page_size = page_size();
         let mut rest = points;
         let mut piece = Vec::new();
         while let Some((first, _)) = rest.first() {
-            let from = first - first % PAGE;
+            let from = first - first % page_size;
             let within = rest.partition_point(|(at, _)| *at < from + PIECE);
             let (now, later) = rest.split_at(within);
             rest = later;
             let last = now.last().map_or(from, |(at, _)| *at);
-            let end = last - last % PAGE + PAGE;
+            let end = last - last % page_size + page_size;
             piece.resize((end - from) as usize, 0);
             self.file.read_exact_at(&mut piece, from)?;
             let mut changed: Vec<u64> = Vec::new();
@@ -302,16 +304,16 @@ impl Memory {
                 let wanted = change(*found, *original);
                 if *found != wanted {
                     *found = wanted;
-                    let page = at - at % PAGE;
+                    let page = at - at % page_size;
                     if changed.last() != Some(&page) {
                         changed.push(page);
                     }
                 }
             }
             // Runs of pages that follow each other.
-            for run in changed.chunk_by(|one, next| one + PAGE == *next) {
+            for run in changed.chunk_by(|one, next| one + page_size == *next) {
                 let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
-                self.file.write_all_at(&piece[(first - from) as usize..(last + PAGE - from) as usize], *first)?;
+                self.file.write_all_at(&piece[(first - from) as usize..(last + page_size - from) as usize], *first)?;
             }
         }
         Ok(())

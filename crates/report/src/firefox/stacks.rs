@@ -9,7 +9,7 @@ use fxprof_processed_profile::{
     CategoryHandle, Frame, FrameFlags, FrameInfo, LibraryHandle, LibraryInfo, Profile, StackHandle, Symbol,
     SymbolTable, ThreadHandle,
 };
-use slowpath_analysis::call_stacks::{CallStacks, CodeFrame, Function, Place, StackPath, file_name};
+use slowpath_analysis::stacks::call_stacks::{CallStacks, CodeFrame, Function, Place, StackPath, file_name};
 use slowpath_tables::{File, FileKey};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

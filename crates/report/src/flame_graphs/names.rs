@@ -4,7 +4,7 @@
 //! names is one frame for each file, because every address would be one of its own otherwise.
 
 use super::{FlameFrames, FlamePlace, PlaceKind};
-use slowpath_analysis::call_stacks::{CallStacks, CodeFrame, Function, Place, StackPath, file_name};
+use slowpath_analysis::stacks::call_stacks::{CallStacks, CodeFrame, Function, Place, StackPath, file_name};
 use std::borrow::Cow;
 use std::collections::HashMap;
 

@@ -2,7 +2,7 @@
 
 use super::messages::{Callstack, Frame, InternedBytes, InternedData, Mapping};
 use super::packets::{Interned, Packets};
-use slowpath_analysis::call_stacks::{CallStacks, CodeFrame, Place, StackPath};
+use slowpath_analysis::stacks::call_stacks::{CallStacks, CodeFrame, Place, StackPath};
 use std::collections::HashMap;
 
 /// Stacks of one packet: a packet of all could be larger than a reader takes.

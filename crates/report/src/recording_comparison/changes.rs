@@ -5,8 +5,8 @@ use super::{
     scale,
 };
 use slowpath_analysis::findings;
-use slowpath_analysis::ledger::Category;
 use slowpath_analysis::metrics::{FindingCost, FindingKey, LedgerKey, Measure, RecordedMetrics, Source};
+use slowpath_analysis::time::ledger::Category;
 use slowpath_tables::{Quantity, Unit};
 use std::collections::BTreeSet;
 
@@ -84,7 +84,7 @@ impl<'a> Sides<'a> {
                 continue;
             }
             let change = |key: &&(_, Measure)| {
-                let (charged, _): &(slowpath_analysis::attribution::AttributedFunction, Measure) = key;
+                let (charged, _): &(slowpath_analysis::stacks::attribution::AttributedFunction, Measure) = key;
                 let of = |costs: &RecordedMetrics| costs.functions.get(*key).copied().unwrap_or(0.0);
                 Some(FunctionChange {
                     function: charged.function.clone(),

@@ -155,7 +155,7 @@ fn conditions(children: &ChildLaunches, style: &Style) -> Section {
 mod tests {
     use super::*;
     use crate::children_of_runs;
-    use slowpath_analysis::children::{ChildLaunch, Origin};
+    use slowpath_analysis::starts::children::{ChildLaunch, Origin};
     use slowpath_tables::{Nanos, ProcessKey, Unavailable};
 
     fn launch(kind: &str, origin: Origin, ms: Option<u64>) -> ChildLaunch {

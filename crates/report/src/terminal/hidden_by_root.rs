@@ -26,7 +26,7 @@ pub(super) fn section(hidden: Option<&HiddenByRoot>, style: &Style) -> Section {
             Line::of(Paint::Quiet, "what that costs is shown by `slowpath diagnose --user NAME`", style),
         ],
         items: items.collect(),
-        what: "rules that deny",
+        what: "rules",
         spaced: true,
         ..Section::default()
     }

@@ -1,7 +1,7 @@
 //! A piece of a list that stands on the screen as a whole: one line, or a wrapped text.
 
 use super::escape::escape;
-use super::line::{Line, Paint, fold};
+use super::line::{Line, Paint, fold, shorten};
 use super::style::Style;
 
 /// One entry of a section.
@@ -9,7 +9,7 @@ use super::style::Style;
 pub(crate) struct Item {
     /// The line that stays as long as the item does.
     pub first: Line,
-    /// What `first` becomes when the others are left out: the text cut at the last column.
+    /// What `first` becomes when the others are left out: the text without its last clauses.
     short: Option<Line>,
     /// The lines after it.
     pub more: Vec<Line>,
@@ -27,11 +27,11 @@ impl Item {
     pub(crate) fn wrapped(prefix: Line, paint: Paint, text: &str, indent: Option<usize>, style: &Style) -> Self {
         let text = escape(text, style.unicode);
         let indent = indent.unwrap_or_else(|| prefix.width());
-        let folded =
-            fold(&text, style.columns.saturating_sub(prefix.width()), style.columns - indent.min(style.columns));
+        let room = style.columns.saturating_sub(prefix.width());
+        let folded = fold(&text, room, style.columns - indent.min(style.columns));
         let mut lines = folded.iter();
         let first = prefix.clone().with(paint, lines.next().map_or("", String::as_str), style);
-        let short = prefix.with(paint, &text, style);
+        let short = prefix.with(paint, &shorten(&text, room, style), style);
         let more = lines.map(|line| Line::of(paint, &format!("{}{line}", " ".repeat(indent)), style)).collect();
         Self { first, short: Some(short), more }
     }
@@ -41,7 +41,7 @@ impl Item {
         1 + self.more.len()
     }
 
-    /// Makes it one line, with a mark where the text is cut.
+    /// Makes it one line.
     pub(crate) fn cut(&mut self) {
         self.more.clear();
         if let Some(short) = self.short.take() {

@@ -1,7 +1,7 @@
 //! The time ledger on a screen: the busiest threads, each with what it did, and what is unexplained.
 //!
 //! Every thread has the same columns: wall time, what is unexplained of it, and then its categories from the largest on, because a
-//! thread has few of the many that there are. Which threads come first is `analysis::ledger`'s choice: a thread that only waited
+//! thread has few of the many that there are. Which threads come first is `analysis::time::ledger`'s choice: a thread that only waited
 //! for something to do is as long as any other, and shows nothing.
 
 use super::escape::escape;

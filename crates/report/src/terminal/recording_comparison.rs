@@ -311,7 +311,7 @@ fn ledger(comparison: &RecordingComparison, table: &Table<'_>) -> Section {
         comparison.ledger.iter().filter(|one| one.program.is_none() && !is_small(&one.change)).collect();
     rows.sort_by_key(|one| one.category.is_some_and(|category| category.is_idle()));
     let name =
-        |category: Option<slowpath_analysis::ledger::Category>| category.map_or("unexplained", |one| one.words());
+        |category: Option<slowpath_analysis::time::ledger::Category>| category.map_or("unexplained", |one| one.words());
     table.titled(
         "time of all threads",
         rows.iter().take(LEDGER).map(|one| table.row(name(one.category), &one.change)).collect(),

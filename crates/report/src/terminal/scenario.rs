@@ -206,7 +206,7 @@ fn waterfall(milestones: &BTreeMap<Milestone, Quantity>, most: f64, columns: usi
 mod tests {
     use super::*;
     use crate::{SCENARIO_SCHEMA, ScenarioMeasure, children_of_runs};
-    use slowpath_analysis::children::{ChildLaunch, Origin};
+    use slowpath_analysis::starts::children::{ChildLaunch, Origin};
     use slowpath_tables::{Losses, Nanos, ProcessKey, Unit};
 
     fn milestones(all: &[(Milestone, f64)]) -> BTreeMap<Milestone, Quantity> {

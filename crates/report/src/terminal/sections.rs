@@ -8,7 +8,7 @@ use super::tried;
 use crate::Analysis;
 use crate::terminal::escape::escape;
 use slowpath_analysis::finding::Finding;
-use slowpath_analysis::ledger::not_asked_for;
+use slowpath_analysis::time::ledger::not_asked_for;
 use slowpath_diagnose::printed::{ArmRole, Decision, Diagnosis, LaunchSummary, Verdict};
 use slowpath_tables::{Losses, Quantity, Unavailable};
 use slowpath_verify::printed::Outcome;
@@ -28,6 +28,8 @@ pub(crate) struct Section {
     pub spaced: bool,
     /// An item of more than one line is left out as a whole where there is no room: the beginning of a remark says little.
     pub whole_or_not: bool,
+    /// `head` is the heading of a table, or all of it, and means nothing where the rows are left out.
+    pub is_table: bool,
 }
 
 /// Lines of the answer at most.
@@ -130,6 +132,7 @@ pub(crate) fn arms(launch: &LaunchSummary, style: &Style) -> Section {
         head: vec![Line::of(Paint::Quiet, &heading.concat(), style)],
         what: "arms",
         spaced: true,
+        is_table: true,
         ..Section::default()
     }
 }
@@ -158,11 +161,12 @@ pub(crate) fn findings(findings: &[Finding], style: &Style) -> Section {
         head: vec![Line::of(Paint::Quiet, "      cost  conf.   finding", style)],
         what: "findings",
         spaced: true,
+        is_table: true,
         ..Section::default()
     }
 }
 
-/// Every verdict with the predicted beside the measured change.
+/// Every verdict with the predicted beside the measured change, and below it the change against the sham.
 pub(crate) fn verdicts(diagnosis: &Diagnosis, style: &Style) -> Section {
     if diagnosis.verdicts.is_empty() {
         return Section::default();
@@ -185,6 +189,7 @@ pub(crate) fn verdicts(diagnosis: &Diagnosis, style: &Style) -> Section {
         head: vec![Line::of(Paint::Quiet, &heading.concat(), style)],
         what: "verdicts",
         spaced: true,
+        is_table: true,
         ..Section::default()
     }
 }
@@ -209,7 +214,10 @@ fn verdict_item(verdict: &Verdict, style: &Style) -> Item {
         .with(Paint::Plain, &right(&predicted, before, style), style);
     match &verdict.measured {
         Some(measured) => {
-            line.with(Paint::Plain, &right(&figures::with_interval(measured, style), after, style), style).into()
+            let measured = right(&figures::with_interval(measured, style), after, style);
+            let mut item = Item::from(line.with(Paint::Plain, &measured, style));
+            item.more.extend(tried::against_sham(verdict, style));
+            item
         }
         None => Item::wrapped(line.with(Paint::Quiet, "  ", style), Paint::Quiet, &verdict.reason, Some(4), style),
     }

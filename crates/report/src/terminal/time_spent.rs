@@ -5,7 +5,7 @@ use super::line::{Line, Paint, left, right};
 use super::sections::Section;
 use super::style::Style;
 use slowpath_analysis::printed::time_spent::{Condition, TimeSpent};
-use slowpath_analysis::time_spent::Part;
+use slowpath_analysis::time::time_spent::Part;
 use slowpath_tables::Quantity;
 
 const NAME: usize = 30;
@@ -67,7 +67,7 @@ pub(super) fn section(recordings: &[TimeSpent], style: &Style) -> Section {
             style,
         ));
     }
-    Section { head, what: "parts", spaced: true, ..Section::default() }
+    Section { head, what: "parts of the time", spaced: true, is_table: true, ..Section::default() }
 }
 
 /// Two columns for a launch, one for what ran already.

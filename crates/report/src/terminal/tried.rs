@@ -4,6 +4,7 @@
 //! only where they changed the launch.
 
 use super::figures;
+use super::line::{Line, Paint};
 use super::style::Style;
 use slowpath_diagnose::printed::{ArmRole, Decision, Diagnosis, Verdict};
 use slowpath_tables::Quantity;
@@ -64,6 +65,9 @@ pub(crate) fn sentences(diagnosis: &Diagnosis, style: &Style) -> String {
     } else {
         text.push_str(" faster");
     }
+    if let Some(against) = main.against_sham {
+        text.push_str(&format!(" ({} against the sham)", figures::value(&-against, style)));
+    }
     if let Some(gap) = diagnosis.share_of_gap_removed.iter().find(|gap| gap.arm == main.arm) {
         let share = Quantity { low: None, high: None, ..gap.share };
         text.push_str(&format!(" and removes {} of the difference", figures::value(&share, style)));
@@ -81,6 +85,12 @@ pub(super) fn sham_sentences(better: &[String], worse: &[String]) -> String {
         text.push_str(&format!(" A sham hurts, which takes nothing from a fix: {}.", worse.join(", ")));
     }
     text
+}
+
+/// The line below a measured change that states it against the sham. A fix that is withdrawn has no gain that a sham could explain.
+pub(super) fn against_sham(verdict: &Verdict, style: &Style) -> Option<Line> {
+    let change = verdict.against_sham.filter(|_| verdict.decision != Some(Decision::Withdrawn))?;
+    Some(Line::of(Paint::Quiet, &format!("    against the sham {}", figures::with_interval(&change, style)), style))
 }
 
 /// Whether a number alone would say more than is known: its interval is wider than itself.

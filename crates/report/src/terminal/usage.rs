@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn a_ledger_that_could_not_be_made_is_told_and_one_that_nobody_asked_for_is_not() {
         let mut found = recorded(1, false);
-        found.unavailable = vec![slowpath_analysis::ledger::not_asked_for()];
+        found.unavailable = vec![slowpath_analysis::time::ledger::not_asked_for()];
         assert!(!analysis(&found, &Style::PLAIN).contains("time ledger"));
         let killed = "== manifest\n{\"probes\": [{\"name\": \"off_cpu\", \"state\": \"attached\"}]}\n";
         let tables = Tables::from_text(killed).unwrap();

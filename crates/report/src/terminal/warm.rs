@@ -9,7 +9,7 @@ use super::item::Item;
 use super::line::{Line, Paint, left, right};
 use super::sections::{Section, program};
 use super::style::Style;
-use super::tried::sham_sentences;
+use super::tried::{against_sham, sham_sentences};
 use slowpath_diagnose::printed::{ArmRole, ArmSummary, Decision, Diagnosis, LaunchSummary, MetricChange, Verdict};
 use slowpath_tables::Quantity;
 use slowpath_verify::Metric;
@@ -119,11 +119,12 @@ pub(super) fn arms(launch: &LaunchSummary, style: &Style) -> Section {
         head: vec![Line::of(Paint::Quiet, &heading.concat(), style)],
         what: "arms",
         spaced: true,
+        is_table: true,
         ..Section::default()
     }
 }
 
-/// Every verdict: the decision, predicted beside measured, and below it the changes by the other metrics.
+/// Every verdict: the decision, predicted beside measured, and below it the change against the sham and those by the other metrics.
 pub(super) fn verdicts(diagnosis: &Diagnosis, style: &Style) -> Section {
     if diagnosis.verdicts.is_empty() {
         return Section::default();
@@ -139,6 +140,7 @@ pub(super) fn verdicts(diagnosis: &Diagnosis, style: &Style) -> Section {
         head: vec![Line::of(Paint::Quiet, &heading.concat(), style)],
         what: "verdicts",
         spaced: true,
+        is_table: true,
         ..Section::default()
     }
 }
@@ -159,6 +161,7 @@ fn item(verdict: &Verdict, style: &Style) -> Item {
     };
     let mut item =
         Item::from(line.with(Paint::Plain, &right(&figures::with_interval(measured, style), MEASURED, style), style));
+    item.more.extend(against_sham(verdict, style));
     let beside: Vec<String> = verdict.beside.iter().filter_map(|change| beside(change, style)).collect();
     if !beside.is_empty() {
         item.more.push(Line::of(Paint::Quiet, &format!("    {}", beside.join(", ")), style));

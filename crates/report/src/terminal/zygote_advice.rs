@@ -1,7 +1,7 @@
 //! Whether a zygote pays.
 
 use super::escape_terminal;
-use slowpath_analysis::zygote_advice::{Answer, ZygoteAdvice};
+use slowpath_analysis::starts::zygote_advice::{Answer, ZygoteAdvice};
 
 /// The screen of `slowpath zygote advise`.
 pub fn zygote_advice(advice: &ZygoteAdvice) -> String {

@@ -4,8 +4,8 @@ use super::{Places, state_of};
 use crate::columns::{Numbers, base64};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_analysis::critical_path::critical_path;
-use slowpath_analysis::ledger::{Category, ThreadStates};
+use slowpath_analysis::time::critical_path::critical_path;
+use slowpath_analysis::time::ledger::{Category, ThreadStates};
 use slowpath_recording::Tables;
 use slowpath_tables::Nanos;
 

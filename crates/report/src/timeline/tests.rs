@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::columns::tests::{bytes, numbers};
-use slowpath_analysis::ledger::ledger;
+use slowpath_analysis::time::ledger::ledger;
 use slowpath_tables::OffCpuReason;
 
 /// A launch of two processes. The child's thread is woken by the parent's; the parent waits for storage in a major fault.
@@ -185,7 +185,7 @@ fn milestones_say_when_the_launch_and_its_processes_began_and_ended() {
 fn the_path_to_ready_has_every_moment_once() {
     let page = timeline(RECORDED);
     let tables = Tables::from_text(RECORDED).unwrap();
-    let whole = slowpath_analysis::critical_path::critical_path(&tables).unwrap();
+    let whole = slowpath_analysis::time::critical_path::critical_path(&tables).unwrap();
     let path = page.path.unwrap();
     assert_eq!((path.from_ns, path.to_ns, path.is_ready, path.left_out), (0, 800, true, 0));
     assert!(numbers(&path.gaps).iter().all(|gap| *gap == 0));

@@ -4,7 +4,7 @@ use super::Places;
 use crate::columns::Numbers;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_analysis::ledger::ThreadStates;
+use slowpath_analysis::time::ledger::ThreadStates;
 use slowpath_recording::Tables;
 use slowpath_tables::Nanos;
 

@@ -1,9 +1,13 @@
 //! A diagnosis of cold and of warm launches: what leads, what belongs to which, and what a screen says of both.
 
 use crate::samples;
+use slowpath_analysis::printed::time_spent::{Condition, TimeSpent, TimeSpentRow};
+use slowpath_analysis::time::time_spent::Part;
 use slowpath_report::terminal::{self, Style};
-use slowpath_report::{Decision, Diagnosis, Outcome, Verdict};
+use slowpath_report::{ArmRole, Decision, Diagnosis, Outcome, Verdict};
+use slowpath_tables::{Quantity, Unit};
 use slowpath_verify::Metric;
+use std::collections::BTreeSet;
 
 fn judged_by(mut diagnosis: Diagnosis, metric: Metric) -> Diagnosis {
     diagnosis.verdicts.iter_mut().for_each(|verdict| verdict.judged_by = Some(metric));
@@ -48,6 +52,28 @@ fn what_both_show_is_told_once_and_a_half_that_found_nothing_says_so() {
     assert!(printed.contains("No hidden cost was found in a warm launch of chromium."), "{printed}");
 }
 
+#[test]
+fn the_half_that_follows_answers_with_its_own_findings_only() {
+    let no_trial = |findings| {
+        let warm = Diagnosis { findings, verdicts: Vec::new(), ..warm() };
+        Diagnosis::of_both(cold(), Diagnosis { launch: no_arms(&warm), ..warm })
+    };
+    // The finding of the cold half leads, and its fix is proved.
+    let both = no_trial(Vec::new());
+    assert!(both.following().unwrap().findings.is_empty());
+    let printed = terminal::diagnosis(&both, &Style::PLAIN);
+    assert!(printed.contains("preload_plan makes it 821 ms faster"), "{printed}");
+    assert!(!printed.contains("No fix of it can be tried"), "{printed}");
+    assert_eq!(printed.matches("Waiting for reads of 218 files").count(), 1, "{printed}");
+
+    let both = no_trial(warm().findings);
+    assert_eq!(both.other.as_ref().unwrap().own_findings, [2]);
+    assert_eq!(both.following().unwrap().findings, warm().findings);
+    let words = terminal::diagnosis(&both, &Style::PLAIN).replace('\n', " ");
+    let own = "frame-buffer maps 1.32 MiB anew in copy_frame. No fix of it can be tried by itself.";
+    assert!(words.contains(own), "{words}");
+}
+
 fn no_arms(diagnosis: &Diagnosis) -> slowpath_report::LaunchSummary {
     slowpath_report::LaunchSummary { arms: Vec::new(), ..diagnosis.launch.clone() }
 }
@@ -56,7 +82,6 @@ fn no_arms(diagnosis: &Diagnosis) -> slowpath_report::LaunchSummary {
 fn a_screen_tells_both_and_what_was_not_tried() {
     let both = Diagnosis::of_both(cold(), warm());
     let printed = terminal::diagnosis(&both, &Style::PLAIN);
-    assert!(printed.lines().count() <= 29, "{printed}");
     for told in ["ready 2335 ms after a cold launch", "Proved: allocator_tunables", "change of CPU time", "verdict  "] {
         assert!(printed.contains(told), "{told}: {printed}");
     }
@@ -64,6 +89,7 @@ fn a_screen_tells_both_and_what_was_not_tried() {
         decision: Some(Decision::NotTried),
         outcome: Outcome::NotTestable,
         measured: None,
+        against_sham: None,
         reason: "its launches take some 9 min".to_owned(),
         ..verdict
     };
@@ -88,4 +114,73 @@ fn a_diagnosis_of_both_survives_its_json_and_one_of_an_older_version_is_read() {
     let old = Diagnosis::of_json(old.to_string().as_bytes()).unwrap();
     assert_eq!(old.leading().verdicts, samples::diagnosis().verdicts);
     assert!(old.following().is_none());
+}
+
+/// A diagnosis with more of everything than a screen has room for.
+fn crowded(mut half: Diagnosis) -> Diagnosis {
+    let ms = |value| Quantity::exact(value, Unit::Ms);
+    let row = |part: Part| TimeSpentRow {
+        part,
+        title: part.words().to_owned(),
+        to_ready: Some(ms(160.0)),
+        cpu: Some(ms(120.0)),
+    };
+    half.time = vec![TimeSpent {
+        condition: if half.warm { Condition::Warm } else { Condition::Cold },
+        time_to_ready: Some(ms(968.0)),
+        cpu: ms(1050.0),
+        recording: half.warm.then(|| ms(107.0)),
+        rows: Part::ALL.into_iter().map(row).collect(),
+        unexplained: Some(ms(1.9)),
+        uncounted_threads: 2,
+        has_memory_calls: half.warm,
+    }];
+    let long =
+        "chromium maps 1.32 MiB anew in copy_frame_of_video, 120 times, and gives it back: 48.6 % of its CPU time";
+    half.findings.extend((0..6).map(|i| samples::finding(&format!("{}{i}", half.warm), long, 50.0)));
+    half.findings[0].title = long.to_owned();
+    half.launch.arms.extend((0..6).map(|i| samples::arm(&format!("arm_{i}"), ArmRole::Rival, None, 0.0)));
+    let untried = samples::warm().verdicts.into_iter().filter(|verdict| verdict.decision == Some(Decision::NotTried));
+    let reason = "change the source: where the process that starts the children loads what they all need";
+    let untried = untried.map(|verdict| Verdict { reason: reason.to_owned(), ..verdict });
+    half.verdicts.splice(0..0, untried);
+    half.notes
+        .push("the plan was made from other launches than those that judge it; readahead was not changed".to_owned());
+    half
+}
+
+/// All that the command prints has 30 lines, none of which ends within a word.
+fn check_whole_screen(diagnosis: &Diagnosis) {
+    for (columns, unicode, kept) in [(80, false, 0), (80, true, 1), (80, true, 3), (100, false, 1), (100, true, 3)] {
+        let style = Style { columns, unicode, ..Style::PLAIN };
+        let commands = vec!["slowpath fix show /tmp/chromium preload_plan".to_owned(); kept];
+        let screen =
+            |style: &Style| terminal::diagnosis_screen(diagnosis, "/tmp/chromium/report.html", &commands, style);
+        let printed = screen(&style);
+        assert!(printed.lines().count() <= 30, "{} lines:\n{printed}", printed.lines().count());
+        assert!(printed.lines().all(|line| line.chars().count() <= columns), "{printed}");
+        assert_eq!(printed.matches("\nkeep it: ").count(), kept, "{printed}");
+        let word = |text: &str| text.trim_end_matches(['…', '~', ',', ';', ':', '.']).to_owned();
+        let whole = screen(&Style { lines: usize::MAX, ..style });
+        let words: BTreeSet<String> = whole.split_whitespace().map(word).collect();
+        for line in printed.lines() {
+            let is_whole = line.split_whitespace().next_back().is_none_or(|last| words.contains(&word(last)));
+            assert!(is_whole, "{line}\n{printed}");
+            assert!(!line.starts_with("  1 ") || !line.contains("s in the report"), "{line}");
+        }
+    }
+}
+
+#[test]
+fn the_whole_screen_of_the_command_has_30_lines_and_no_line_ends_within_a_word() {
+    let (cold, warm) = (judged_by(crowded(cold()), Metric::Wall), judged_by(crowded(warm()), Metric::Cpu));
+    for half in [self::cold(), self::warm(), cold.clone(), warm.clone()] {
+        check_whole_screen(&half);
+    }
+    let both = Diagnosis::of_both(cold.clone(), warm);
+    check_whole_screen(&both);
+    let no_trial = Diagnosis { launch: no_arms(&self::warm()), ..self::warm() };
+    check_whole_screen(&Diagnosis::of_both(cold, judged_by(crowded(no_trial), Metric::Cpu)));
+    let printed = terminal::diagnosis_screen(&both, "/tmp/report.html", &[], &Style::PLAIN);
+    assert!(printed.ends_with("\nreport: /tmp/report.html\n") && printed.contains(" in the report\n"), "{printed}");
 }

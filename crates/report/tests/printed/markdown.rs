@@ -175,8 +175,20 @@ fn a_diagnosis_has_its_answer_arms_verdicts_and_findings_with_intervals() {
     let verdicts = table(&found, "Verdicts, cold launches");
     assert_eq!(
         verdicts[1],
-        ["preload_plan", "helps", "wall", "−821 ms", "−900 ms … −750 ms", "−700 ms", "40.0 ms", "19"]
+        [
+            "preload_plan",
+            "helps",
+            "wall",
+            "−821 ms",
+            "−900 ms … −750 ms",
+            "−815 ms",
+            "−893 ms … −744 ms",
+            "−700 ms",
+            "40.0 ms",
+            "19"
+        ]
     );
+    assert_eq!(verdicts[2][5..7], ["–", ""], "a sham has no sham");
     assert!(verdicts[3][1].ends_with(": fewer than 6 pairs"), "{verdicts:?}");
     let findings = table(&found, "Findings");
     assert_eq!(findings[0][1..3], ["Cost", "From … to"], "of one recording it is no confidence interval");

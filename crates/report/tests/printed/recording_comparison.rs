@@ -1,7 +1,7 @@
 //! Sets of recordings with differences known by hand, as data and on a screen.
 
-use slowpath_analysis::ledger::Category;
 use slowpath_analysis::metrics::{Measure, recorded_metrics};
+use slowpath_analysis::time::ledger::Category;
 use slowpath_recording::{MemoryThread, MemoryThreads, Probe, ProbeState, Tables};
 use slowpath_report::terminal::{Style, recording_comparison as printed};
 use slowpath_report::{Basis, Change, Compared, FindingState, RecordingComparison, compare_recordings};

@@ -61,7 +61,7 @@ declare! {
         "a process that was to be recorded",
         "the kernel's task iterator (iter/task) does not report it: it ended, or is in another pid namespace",
         "record it from its start: slowpath record -- COMMAND";
-    FIRST_FAULTS = "first page faults on processor <cpu>":
+    FIRST_FAULTS = "first page faults on CPU <cpu>":
         "page faults right after a CPU came online",
         "the CPU came online while recording went on",
         "record with all CPUs online";

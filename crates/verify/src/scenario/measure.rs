@@ -114,7 +114,7 @@ pub fn value(measure: &Measure, round: &Round) -> Option<f64> {
 mod tests {
     use super::super::round::PageVisit;
     use super::*;
-    use slowpath_analysis::children::{ChildLaunch, Origin};
+    use slowpath_analysis::starts::children::{ChildLaunch, Origin};
     use slowpath_tables::{Losses, Nanos, ProcessKey};
 
     fn child(kind: &str, ready: Option<u64>) -> ChildLaunch {

@@ -6,7 +6,7 @@
 use crate::benchmark::LaunchArm;
 use crate::{Measures, measures};
 use serde::{Deserialize, Serialize};
-use slowpath_analysis::children::{ChildLaunch, child_launches};
+use slowpath_analysis::starts::children::{ChildLaunch, child_launches};
 use slowpath_browse::{Page, PageServer, VisitError, Visitor};
 use slowpath_capture::{Options, RawCapture, decode};
 use slowpath_launch::{BoxError, EndPolicy, Hooks, Identity, LaunchOutcome, Launcher, ProcessLauncher, StdioPolicy};

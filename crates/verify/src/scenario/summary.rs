@@ -8,7 +8,7 @@ use super::{
 use crate::benchmark::LaunchArm;
 use crate::children::{ChildLaunches, of_runs as children_of_runs};
 use crate::printed::quantity;
-use slowpath_analysis::children::ChildLaunch;
+use slowpath_analysis::starts::children::ChildLaunch;
 use slowpath_browse::Page;
 use slowpath_experiment::{Level, Samples, effect, median, multiple, outcome};
 use slowpath_session::failure::{Failure, Kind, failed};

@@ -1,4 +1,4 @@
-//! Memory that becomes short in the zygote's control group: the spares go, the requests are answered, and the OOM killer has no work.
+//! Memory that becomes short in the zygote's cgroup: the spares go, the requests are answered, and the OOM killer has no work.
 
 use crate::served::{Served, eventually, is_root, job};
 use slowpath_zygote::Ending;
@@ -26,7 +26,7 @@ while True:
         pages[at]
 ";
 
-/// A memory control group that goes with its processes.
+/// A memory cgroup that goes with its processes.
 struct Group(PathBuf);
 
 impl Group {

@@ -27,7 +27,7 @@ class Cause:
     table: str
     # The probe that the table is of: declarations in crates/capture name the tables of their records.
     probe: str
-    # Its value, over all rows of the table; `{in_launch}` stands for a condition on them.
+    # Its value, over all rows of the table; `{in_launch}` and `{in_tree}` stand for conditions on them.
     value: str
 
 
@@ -41,13 +41,13 @@ CAUSES = (
         f"count(*) FILTER (result IN ({-errno.EACCES}, {-errno.EPERM}) AND call IS NULL AND {{in_launch}})",
     ),
     Cause("major_faults", "count", "faults", "fault", "count(*) FILTER (kind = 'major' AND {in_launch})"),
-    # Requests to devices, as `bytes_read` of `slowpath check`; its `cold_bytes` are what entered the page cache.
+    # The same of `cold_bytes`: new data are written, not read. A page of a recording has 4 KiB on every kernel.
     Cause(
-        "bytes_read",
+        "cold_bytes",
         "bytes",
-        "block_io",
-        "block",
-        "coalesce(sum(bytes) FILTER (read AND in_tree AND {in_launch}), 0)",
+        "page_cache",
+        "page_cache",
+        "coalesce(sum(pages) FILTER (op = 'add' AND asker <> 'write' AND {in_launch} AND {in_tree}), 0) * 4096",
     ),
 )
 # A column that recordings of earlier versions lack.
@@ -104,6 +104,31 @@ def in_launch(manifest: dict[str, Any]) -> str:
     return " AND ".join(["true", *(f"ts {side} {int(end)}" for side, end in ends.items() if end is not None)])
 
 
+def segments(path: Path, manifest: dict[str, Any], table: str) -> list[Path] | None:
+    """The files of a table; `None` where its rows are not known, or only some of them."""
+    files = [path / part["file"] for part in manifest["segments"] if part["table"] == table]
+    there = all(file.resolve().is_relative_to(path.resolve()) and file.is_file() for file in files)
+    return files if there else None
+
+
+def parquet(files: list[Path]) -> str:
+    """SQL: all rows of these files, be they of several versions."""
+    return f"read_parquet([{', '.join(literal(str(file)) for file in files)}], union_by_name = true)"
+
+
+def in_tree(path: Path, manifest: dict[str, Any]) -> str | None:
+    """SQL: whether a row is of a process that was recorded; `None` where these are not known.
+
+    As in `Processes` of crates/analysis. Where none was recorded, every row is.
+    """
+    tables = [segments(path, manifest, table) for table in ("forks", "execs", "exits")]
+    known = [files for files in tables if files is not None]
+    if len(known) < len(tables):
+        return None
+    processes = " UNION ".join(f"SELECT pid, start FROM {parquet(files)}" for files in known if files)
+    return f"(pid, start) IN ({processes})" if processes else "true"
+
+
 def saw_none(manifest: dict[str, Any], cause: Cause) -> bool:
     """Whether a table without a segment says that there was nothing: a recorder writes no segment without rows.
 
@@ -122,24 +147,23 @@ def saw_none(manifest: dict[str, Any], cause: Cause) -> bool:
 
 
 def causes(con: duckdb.DuckDBPyConnection, path: Path, manifest: dict[str, Any]) -> list[tuple[str, str, float]]:
-    """(metric, unit, value) for what the tables can tell: denied opens, major faults, bytes read from storage.
+    """(metric, unit, value) for what the tables can tell: denied opens, major faults, bytes new in the page cache.
 
     A cause that was looked for and did not occur is 0, and one that is not known is left out: without its zeros its
     quantiles would be those of the launches that have it.
     """
     found = []
     for cause in CAUSES:
-        files = [path / part["file"] for part in manifest["segments"] if part["table"] == cause.table]
+        files = segments(path, manifest, cause.table)
+        of_tree = in_tree(path, manifest) if "{in_tree}" in cause.value else ""
+        if files is None or of_tree is None:
+            continue
         if not files:
             found += [(cause.metric, cause.unit, 0.0)] if saw_none(manifest, cause) else []
             continue
-        if not all(file.resolve().is_relative_to(path.resolve()) and file.is_file() for file in files):
-            # Its rows are not known, or only some of them.
-            continue
-        names = ", ".join(literal(str(file)) for file in files)
-        rows = f"({OPTIONAL} UNION ALL BY NAME SELECT * FROM read_parquet([{names}]))"
+        rows = f"({OPTIONAL} UNION ALL BY NAME SELECT * FROM {parquet(files)})"
         try:
-            sql = f"SELECT {cause.value.format(in_launch=in_launch(manifest))} FROM {rows}"
+            sql = f"SELECT {cause.value.format(in_launch=in_launch(manifest), in_tree=of_tree)} FROM {rows}"
             value = con.execute(sql).fetchall()[0][0]
         except duckdb.Error:
             # Another version of the format: then this cause is not known.

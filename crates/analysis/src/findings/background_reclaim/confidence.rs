@@ -15,9 +15,9 @@
 //! **High** otherwise.
 
 use super::Found;
-use crate::background_reclaim::Attribution;
 use crate::finding::Confidence;
 use crate::findings::doubts::{Doubts, WIDTH_MEDIUM, width};
+use crate::memory::background_reclaim::Attribution;
 
 /// Width of the interval, as a share of the value, above which the two ways contradict each other.
 const WIDTH_LOW: f64 = 1.0;

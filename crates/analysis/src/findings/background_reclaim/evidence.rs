@@ -1,10 +1,10 @@
 //! What proves the finding, as rows, and what would reduce it.
 
 use super::Found;
-use crate::background_reclaim::{Task, sum};
 use crate::finding::{Evidence, Row, milliseconds, row};
 use crate::findings::memory_evidence::rounded;
-use crate::memory_fixes::REUSE_BUFFER;
+use crate::memory::background_reclaim::{Task, sum};
+use crate::memory::memory_fixes::REUSE_BUFFER;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -102,7 +102,7 @@ pub(super) fn ways_out(found: &Found<'_>, kept: Option<&str>) -> Vec<(Option<&'s
                 ways.push((Some(REUSE_BUFFER), how));
             }
             None => {
-                let how = "allocate less, or give the machine (the control group, the virtual machine) more memory";
+                let how = "allocate less, or give the machine (the cgroup, the virtual machine) more memory";
                 ways.push((None, how.to_owned()));
             }
         }

@@ -5,7 +5,7 @@ use super::round_trips::{CopySide, OtherEnd};
 use crate::finding::{Evidence, Row, row};
 use crate::findings::memory_evidence::{WayOut, rounded};
 use crate::findings::sampled_time::sampled_time;
-use crate::memory_fixes::AVOID_COPY;
+use crate::memory::memory_fixes::AVOID_COPY;
 use serde_json::Value;
 
 /// Call stacks of a direction, at most.

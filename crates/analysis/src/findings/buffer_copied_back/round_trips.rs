@@ -12,7 +12,7 @@
 use super::filled_blocks::{BlockFaults, FilledBlocks};
 use crate::findings::allocating_stack::{AllocatingStacks, Allocator};
 use crate::findings::copying_code::Copying;
-use crate::memory_blocks::{Block, BlockPlace};
+use crate::memory::memory_blocks::{Block, BlockPlace};
 use crate::processes::Processes;
 use slowpath_tables::{Bytes, ProcessKey};
 use std::collections::{BTreeMap, BTreeSet, HashSet};

@@ -1,13 +1,13 @@
 //! What was read of each file and section, what of it was needed, and how long it was waited for.
 
-use crate::demand::{Demand, Jumps};
-use crate::files::FileId;
 use crate::finding::{Evidence, Row, milliseconds, row};
 use crate::findings::cold_file_reads::who_asked::{Kind, kind_of_request, median_kib};
-use crate::insertions::{Cause, Insertion};
 use crate::integer_hash::IntegerMap;
+use crate::io::demand::{Demand, Jumps};
+use crate::io::files::FileId;
+use crate::io::insertions::{Cause, Insertion};
+use crate::io::page_ranges::{PageRanges, SortedPages};
 use crate::launch_facts::LaunchFacts;
-use crate::page_ranges::{PageRanges, SortedPages};
 use serde_json::Value;
 use slowpath_tables::Nanos;
 use std::collections::{BTreeMap, HashMap};

@@ -1,10 +1,10 @@
 //! On whose behalf pages were read, in which sizes, and who already advises or prefetches.
 
-use crate::demand::Demand;
-use crate::files::FileId;
 use crate::finding::{Evidence, row};
-use crate::insertions::{Cause, Insertion};
 use crate::interval::median;
+use crate::io::demand::Demand;
+use crate::io::files::FileId;
+use crate::io::insertions::{Cause, Insertion};
 use crate::launch_facts::LaunchFacts;
 use serde_json::Value;
 use slowpath_tables::{PAGE_SIZE, ProcessKey, SectionKind};

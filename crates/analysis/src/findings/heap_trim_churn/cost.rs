@@ -2,7 +2,7 @@
 //!
 //! **Value.** Time in the faults in pages that came back; in the calls that gave them back, by the part of their pages that came
 //! back; in calls of brk that made those pages usable again, by the part of their range: what threads ran, where that is known
-//! ([`crate::off_cpu_times`]). All of it ends where the memory is kept.
+//! ([`crate::time::off_cpu_times`]). All of it ends where the memory is kept.
 //!
 //! **Interval.** That of the faults ([`crate::findings::fault_sums`]); at its *low* end calls are of the median duration of their
 //! kind too.
@@ -12,8 +12,8 @@
 
 use super::groups::Churn;
 use crate::findings::fault_sums::{FaultSums, per_second, quantile, sorted};
-use crate::off_cpu_times::FaultTimes;
-use crate::released_pages::{Release, ReleasedPages};
+use crate::memory::released_pages::{Release, ReleasedPages};
+use crate::time::off_cpu_times::FaultTimes;
 use slowpath_tables::{Bytes, Nanos, PAGE_SIZE, Pages, ProcessKey, Quantity, Unit};
 use std::collections::BTreeMap;
 

@@ -6,8 +6,8 @@ use crate::finding::{Evidence, milliseconds, row};
 use crate::findings::allocating_stack::Allocator;
 use crate::findings::memory_evidence::{WayOut, add_faults, add_off_cpu, parts, rounded};
 use crate::findings::other_allocators::keeping_pages;
-use crate::memory_fixes::{ALLOCATOR_TUNABLES, MOST_MMAP_THRESHOLD, MallocSettings, REUSE_BUFFER};
-use crate::released_pages::ReleaseKind;
+use crate::memory::memory_fixes::{ALLOCATOR_TUNABLES, MOST_MMAP_THRESHOLD, MallocSettings, REUSE_BUFFER};
+use crate::memory::released_pages::ReleaseKind;
 use serde_json::Value;
 
 /// Stacks that release, at most.

@@ -5,8 +5,8 @@
 //! itself gives memory back, each call stack is a place of its own.
 
 use crate::findings::allocating_stack::{AllocatingStacks, Allocator};
+use crate::memory::released_pages::{Release, ReleaseKind};
 use crate::processes::Processes;
-use crate::released_pages::{Release, ReleaseKind};
 use slowpath_tables::{Nanos, ProcessKey};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;

@@ -4,7 +4,7 @@
 //! Faults of memory that comes back are those of memory that is new, so what was measured of these holds for them. Calls are few: what
 //! recording adds to them is left in. Without a measurement durations alone predict.
 
-use crate::cost_model::Estimate;
+use crate::memory::cost_model::Estimate;
 use slowpath_tables::{Quantity, Unit};
 
 /// The predicted saving, in ms. `cost` is that of one launch or of several, `faults` how many the one in the middle has.
@@ -15,7 +15,7 @@ pub(super) fn saving(cost: &Quantity, faults: u64, unseen: Option<Estimate>) -> 
     Quantity::interval(with(cost.value, unseen.value), with(low, unseen.low), with(high, unseen.high), Unit::Ms)
 }
 
-/// What must be known to read it. `when` it was measured what durations lack ([`when_measured`](crate::cost_model::when_measured)).
+/// What must be known to read it. `when` it was measured what durations lack ([`when_measured`](crate::memory::cost_model::when_measured)).
 pub(super) fn reason(unseen: Estimate, when: &str) -> String {
     format!(
         "the predicted saving has for each fault {:.0} ns ({:.0} to {:.0}) that its duration lacks, less what recording adds to it, as \

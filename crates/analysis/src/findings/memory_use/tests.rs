@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::findings::{heap_trim_churn, thp_missed, transient_large_allocation, unused_touched_pages};
-use crate::memory_rows::{fault, memory_call};
+use crate::memory::memory_rows::{fault, memory_call};
 use proptest::prelude::*;
 use slowpath_recording::{HugePages, Tables};
 use slowpath_tables::{Bytes, Fault, LookMoment, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, PageContent};

@@ -1,17 +1,17 @@
 //! What it costs to touch spans page by page.
 //!
 //! **Value.** Time in the first fault of each page, and for each what no duration of a fault shows, less what recording adds to it,
-//! where that was measured ([`crate::cost_model::CostModel::unseen`]).
+//! where that was measured ([`crate::memory::cost_model::CostModel::unseen`]).
 //!
 //! **Interval.** That of the faults ([`crate::findings::fault_sums`]), and that of what was measured.
 //!
 //! **Not included**: second faults of pages that were read first, mapping, giving back, and all that stands in the finding's reasons.
 
 use super::groups::Missed;
-use crate::cost_model::{CostModel, Estimate};
 use crate::findings::fault_sums::FaultSums;
-use crate::huge_page_spans::Spans;
-use crate::off_cpu_times::FaultTimes;
+use crate::memory::cost_model::{CostModel, Estimate};
+use crate::memory::huge_page_spans::Spans;
+use crate::time::off_cpu_times::FaultTimes;
 use slowpath_tables::{Nanos, Quantity, Unit};
 use std::collections::BTreeMap;
 

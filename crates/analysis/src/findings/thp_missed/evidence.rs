@@ -6,7 +6,7 @@ use crate::finding::{Evidence, milliseconds, row};
 use crate::findings::allocating_stack::Allocator;
 use crate::findings::heap_trim_churn::groups::Place;
 use crate::findings::memory_evidence::{WayOut, add_off_cpu, parts, rounded};
-use crate::memory_fixes::{ADVISE_HUGE_PAGES, ALLOCATOR_TUNABLES, HUGE_PAGES};
+use crate::memory::memory_fixes::{ADVISE_HUGE_PAGES, ALLOCATOR_TUNABLES, HUGE_PAGES};
 use serde_json::Value;
 use slowpath_tables::Quantity;
 

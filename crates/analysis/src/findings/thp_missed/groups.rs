@@ -6,8 +6,8 @@
 
 use crate::findings::allocating_stack::AllocatingStacks;
 use crate::findings::heap_trim_churn::groups::Place;
-use crate::huge_page_spans::{Mapping, Span, Spans};
-use crate::huge_page_wishes::Wish;
+use crate::memory::huge_page_spans::{Mapping, Span, Spans};
+use crate::memory::huge_page_wishes::Wish;
 use crate::processes::Processes;
 use slowpath_tables::{Pages, ProcessKey};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -69,7 +69,7 @@ impl Cause {
             Self::NotAsked => "the machine gives huge pages to who asks for them, and nobody did",
             Self::GrewLater => "the mapping was too small for one when it was touched first, and grew later",
             Self::NotGiven => {
-                "the kernel gave none: no free one at that moment, a limit of the control group, or a setting of the process \
+                "the kernel gave none: no free one at that moment, a limit of the cgroup, or a setting of the process \
                  from before the recording (PR_SET_THP_DISABLE)"
             }
         }

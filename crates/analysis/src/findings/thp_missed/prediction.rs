@@ -1,7 +1,7 @@
 //! What huge pages are predicted to save: the faults that are avoided, less what a huge page costs instead.
 //!
 //! A huge page is zeroed too, all of it. What that costs was measured beside the recording: blocks that ask for huge pages, against
-//! the same writes into a kept block that has them ([`crate::cost_model::CostModel::per_page_of_huge`]). It is taken for every span as
+//! the same writes into a kept block that has them ([`crate::memory::cost_model::CostModel::per_page_of_huge`]). It is taken for every span as
 //! a whole, touched or not. **Value**: the cost less that. **Interval**: the worst ends of both; never below nothing, never more than
 //! the cost.
 //!
@@ -13,8 +13,8 @@
 
 use super::cost::Cost;
 use super::groups::{Missed, Mode};
-use crate::cost_model::{CostModel, Estimate};
-use crate::huge_page_spans::Spans;
+use crate::memory::cost_model::{CostModel, Estimate};
+use crate::memory::huge_page_spans::Spans;
 use slowpath_tables::{Quantity, Unit};
 
 /// A prediction and its parts.

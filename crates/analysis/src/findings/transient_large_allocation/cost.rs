@@ -1,9 +1,9 @@
 //! What the operations of a group cost, and what keeping the blocks would save.
 //!
 //! **Value.** Time in the faults in them, in mmap and mremap, in munmap and in advice that gives pages back: that which threads ran,
-//! where it is known ([`crate::off_cpu_times`]).
+//! where it is known ([`crate::time::off_cpu_times`]).
 //!
-//! **Interval.** That of the faults ([`crate::findings::fault_sums`]), with those that brought huge pages apart ([`crate::huge_faults`]); at its *low* end calls are of the median duration of their
+//! **Interval.** That of the faults ([`crate::findings::fault_sums`]), with those that brought huge pages apart ([`crate::memory::huge_faults`]); at its *low* end calls are of the median duration of their
 //! kind too.
 //!
 //! **Not included** here, and in part in [`super::prediction`]: entering and leaving the kernel at a fault (the clock runs between
@@ -13,8 +13,8 @@
 
 use super::groups::Group;
 use crate::findings::fault_sums::{FaultSums, per_second, quantile, sorted};
-use crate::memory_blocks::{Block, MemoryBlocks};
-use crate::off_cpu_times::FaultTimes;
+use crate::memory::memory_blocks::{Block, MemoryBlocks};
+use crate::time::off_cpu_times::FaultTimes;
 use slowpath_tables::{Nanos, Quantity, Unit};
 
 /// The cost of a group.
@@ -43,7 +43,7 @@ pub(crate) struct Cost {
     pub mapped: u64,
     /// Bytes of pages that faults brought.
     pub touched: u64,
-    /// Faults that brought huge pages ([`crate::huge_faults`]).
+    /// Faults that brought huge pages ([`crate::memory::huge_faults`]).
     pub huge_faults: u64,
     /// Lifetimes: median, and what a twentieth exceeds.
     pub lifetime: (Nanos, Nanos),

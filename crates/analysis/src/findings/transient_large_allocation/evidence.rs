@@ -1,13 +1,13 @@
 //! What proves the finding, as rows.
 
 use super::Found;
-use crate::cost_model::when_measured;
 use crate::finding::{Evidence, milliseconds, row};
 use crate::findings::allocating_stack::Allocator;
 use crate::findings::memory_evidence::{WayOut, add_faults, add_off_cpu, parts, rounded};
 use crate::findings::never_used::NeverUsed;
-use crate::memory_blocks::Block;
-use crate::memory_fixes::{self, MallocSettings};
+use crate::memory::cost_model::when_measured;
+use crate::memory::memory_blocks::Block;
+use crate::memory::memory_fixes::{self, MallocSettings};
 use serde_json::Value;
 use slowpath_tables::{Bytes, Nanos, Quantity};
 use std::collections::{BTreeMap, BTreeSet};

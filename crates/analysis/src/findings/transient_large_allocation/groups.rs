@@ -4,7 +4,7 @@
 
 use crate::findings::allocating_stack::AllocatingStacks;
 use crate::findings::block_places::{AllocationPlace, by_place};
-use crate::memory_blocks::Block;
+use crate::memory::memory_blocks::Block;
 use crate::processes::Processes;
 use slowpath_tables::{Nanos, ProcessKey};
 use std::collections::{BTreeMap, BTreeSet};

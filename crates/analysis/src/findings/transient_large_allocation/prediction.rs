@@ -8,7 +8,7 @@
 //!    that is charged. Where waits were not recorded, they are of the clock, and a thread that is displaced in a fault raises them: at the
 //!    value, the longest twentieth counts as long as the others' longest.
 //! 2. **Calibrated**: the pages that were touched, times what keeping a block of this size saved for each page in a quiet single
-//!    thread ([`crate::cost_model`]). It is CPU time with all that belongs to it, but of another program.
+//!    thread ([`crate::memory::cost_model`]). It is CPU time with all that belongs to it, but of another program.
 //!
 //! **Value**: the first where it is whole, else the second: durations alone lack what is not seen. **Interval**: all that either of
 //! them holds. Where they are far from each other, one of the circumstances above is dear here, and keeping the block saves it or
@@ -19,8 +19,8 @@
 
 use super::cost::Cost;
 use super::groups::Group;
-use crate::cost_model::{CostModel, Estimate};
-use crate::memory_blocks::{Block, MemoryBlocks};
+use crate::memory::cost_model::{CostModel, Estimate};
+use crate::memory::memory_blocks::{Block, MemoryBlocks};
 use slowpath_tables::{PAGE_SIZE, Quantity, Unit};
 use std::collections::BTreeSet;
 

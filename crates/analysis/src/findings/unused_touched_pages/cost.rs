@@ -3,22 +3,22 @@
 //! **Value.** Time in the faults in the blocks, times the share of their pages that held nothing but zeros.
 //!
 //! **Interval.** That of the faults ([`crate::findings::fault_sums`]), those that may have brought huge pages apart
-//! ([`crate::huge_faults`]), and that of the share, which comes from a sample
+//! ([`crate::memory::huge_faults`]), and that of the share, which comes from a sample
 //! ([`crate::findings::never_used`]): low times low, high times high.
 //!
 //! **Saving.** Where it was measured beside the recording what blocks cost: the value with what no duration of a fault shows, less
 //! what recording adds to one; the interval also holds as many pages at the price of keeping a block of this size
-//! ([`crate::cost_model`]), in which giving a page back is included. Else the value.
+//! ([`crate::memory::cost_model`]), in which giving a page back is included. Else the value.
 //!
 //! **Not included** is the program's own time to clear the pages.
 
 use super::groups::Oversized;
-use crate::cost_model::CostModel;
 use crate::findings::fault_sums::{FaultSums, quantile, sorted};
 use crate::findings::never_used::NeverUsed;
 use crate::findings::transient_large_allocation::prediction::hull;
-use crate::memory_blocks::MemoryBlocks;
-use crate::off_cpu_times::FaultTimes;
+use crate::memory::cost_model::CostModel;
+use crate::memory::memory_blocks::MemoryBlocks;
+use crate::time::off_cpu_times::FaultTimes;
 use slowpath_tables::{Bytes, Quantity, Unit};
 use std::collections::BTreeMap;
 

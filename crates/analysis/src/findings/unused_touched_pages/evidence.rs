@@ -3,7 +3,7 @@
 use super::Found;
 use crate::finding::{Evidence, row};
 use crate::findings::memory_evidence::{WayOut, add_faults, rounded};
-use crate::memory_fixes;
+use crate::memory::memory_fixes;
 use serde_json::Value;
 use slowpath_tables::{Bytes, PAGE_SIZE, Quantity};
 

@@ -3,7 +3,7 @@
 //! Owns which faults and pages those are. A block counts where its pages were looked at when it was unmapped, when its process ended
 //! or when the recording did. Of its faults those count that filled a page which was there then: the first in each page, no major ones,
 //! none before advice gave pages of the block back, none that another finding counts. Pages that were looked at count where such a
-//! fault brought them. Faults that forks caused are in no block ([`crate::fork_faults`]).
+//! fault brought them. Faults that forks caused are in no block ([`crate::memory::fork_faults`]).
 //!
 //! Not blocks of this finding: those that calls populate, whose faults do not tell what was touched; ranges that are reserved
 //! (`MAP_NORESERVE`), in which an allocator or a runtime keeps what many ask for; threads' stacks.
@@ -11,7 +11,7 @@
 use crate::findings::allocating_stack::AllocatingStacks;
 use crate::findings::block_places::by_place;
 use crate::integer_hash::IntegerSet;
-use crate::memory_blocks::{Block, BlockEnd, MemoryBlocks, SeenPage};
+use crate::memory::memory_blocks::{Block, BlockEnd, MemoryBlocks, SeenPage};
 use crate::processes::Processes;
 use slowpath_recording::Tables;
 use slowpath_tables::{FaultKind, ProcessKey};

@@ -7,7 +7,7 @@ use crate::output_directory::unless_empty;
 use crate::progress::Progress;
 use crate::recorded_launch;
 use crate::standard_output::OutputToError;
-use slowpath_analysis::zygote_advice::ZygoteAdvice;
+use slowpath_analysis::starts::zygote_advice::ZygoteAdvice;
 use slowpath_diagnose::child_starts::{of_launch, of_recording};
 use slowpath_report::terminal;
 use slowpath_zygote::preload::single_threaded;

@@ -133,7 +133,7 @@ const FILES: [FilePart; 11] = [
     per_device("io.max", [None, at("io", "io.max")]),
 ];
 
-const WITHOUT: &str = "a control group of the same kind without a limit";
+const WITHOUT: &str = "a cgroup of the same kind without a limit";
 
 const QUOTA: How = How {
     irreversible: false,
@@ -294,9 +294,10 @@ impl OnePart<'_> {
     fn weight_files(&self, weight: Option<&str>) -> Result<Vec<Setting>, String> {
         let unified = self.contrast.here.hierarchies.of("cpu")?.unified;
         let (word, file) = if unified { ("weight ", "cpu.weight") } else { ("shares ", "cpu.shares") };
-        let numbers = self.weight(weight).strip_prefix(word).ok_or_else(|| {
-            "weights of the other version of control groups have another scale and place: they are not set".to_owned()
-        })?;
+        let numbers = self
+            .weight(weight)
+            .strip_prefix(word)
+            .ok_or_else(|| "cgroup v1 and v2 weights have different scales: they are not converted".to_owned())?;
         // What stands above the made group is the caller's own.
         let own = self.own.and_then(|own| own.strip_prefix(word)).map(|own| format!("{own} > ")).unwrap_or_default();
         let rest = match weight {
@@ -348,9 +349,7 @@ impl OnePart<'_> {
         let Some((version, controller, file, group)) = here else {
             let controller = part.places.iter().flatten().next().map_or("", |place| place.controller);
             hierarchies.of(controller)?;
-            return Err(
-                "the control groups of this machine are of the other version, which has no such limit".to_owned()
-            );
+            return Err("this machine has the other cgroup version, which has no such limit".to_owned());
         };
         if !group.directory.join(file).exists() && !group.unified {
             return Err(format!("this kernel has no {file}"));
@@ -380,7 +379,7 @@ impl OnePart<'_> {
     }
 }
 
-const ALREADY: &str = "the caller's own control group has a tighter limit";
+const ALREADY: &str = "the caller's own cgroup has a tighter limit";
 
 /// Whether a part of what a thread may use follows from this part of its cgroups.
 pub(crate) fn explains_affinity(contrast: &Contrast<'_>, name: &str, of_group: &str) -> bool {

@@ -73,7 +73,7 @@ pub(super) fn least_share(levels: impl Iterator<Item = (f64, f64)>) -> Option<(S
     let (quota, period) = levels
         .filter(|(quota, period)| *quota > 0.0 && *period > 0.0)
         .reduce(|a, b| if b.0 / b.1 < a.0 / a.1 { b } else { a })?;
-    Some((format!("{:.1} % of a processor", quota / period * 100.0), period.to_string()))
+    Some((format!("{:.1} % of a CPU", quota / period * 100.0), period.to_string()))
 }
 
 /// The least limit of huge pages in bytes, of each size that the controller reports in files with this ending.

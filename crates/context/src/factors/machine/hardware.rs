@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Model, microcode, number, siblings.
 pub const CPU_MODEL: Factor = Factor {
     name: "cpu_model",
-    former: Former { names: &["processors"], parts: &[] },
+    former: Former { names: &["processors"], ..Former::NONE },
     title: "CPU model, microcode, SMT",
     by_hand: "`lscpu`; `grep . /sys/devices/system/cpu/{online,isolated,smt/control}`",
     scope: Scope::Machine,
@@ -25,7 +25,7 @@ pub const CPU_MODEL: Factor = Factor {
 /// Who chooses the frequency, within which bounds.
 pub const CPUFREQ: Factor = Factor {
     name: "cpufreq",
-    former: Former { names: &["frequency"], parts: &[] },
+    former: Former { names: &["frequency"], ..Former::NONE },
     title: "CPU frequency",
     by_hand: "`grep . /sys/devices/system/cpu/cpufreq/policy*/scaling_{driver,governor,min_freq,max_freq}`",
     scope: Scope::Machine,

@@ -9,41 +9,38 @@ use crate::reading::{Reading, Value};
 use crate::subject::Subject;
 use crate::toggles::OF_MACHINE;
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 /// The factor.
 pub const PROACTIVE_RECLAIM: Factor = Factor {
     name: "proactive_reclaim",
     former: Former::NONE,
     title: "proactive reclaim",
-    by_hand: "`grep -r . /sys/kernel/mm/damon/admin/kdamonds/*/contexts/*/schemes/*/{action,access_pattern/age/min}`; `grep . \
-              /sys/kernel/mm/damon/admin/kdamonds/*/state /sys/module/damon_reclaim/parameters/{enabled,min_age}`",
+    by_hand: "`grep -r . /sys/kernel/mm/damon/admin/kdamonds /sys/module/damon_reclaim/parameters`, as root",
     scope: Scope::Machine,
     lasts: Lasts::Always,
     read,
     known,
-    remedies: Remedies::Of(REMEDIES),
+    remedies: Remedies::Of(&[(
+        "demand a higher age of the scheme (access_pattern/age/min, min_age), or lock what a start needs (mlock, vmtouch -l)",
+        "memory: it stays in use where the machine, or who rents it out, wanted it back",
+    )]),
     toggle: OF_MACHINE,
 };
-
-const REMEDIES: &[(&str, &str)] = &[(
-    "demand a higher age of the scheme (access_pattern/age/min, min_age), or lock what a start needs (mlock, vmtouch -l)",
-    "memory: it stays in use where the machine, or who rents it out, wanted it back",
-)];
 
 const KDAMONDS: &str = "sys/kernel/mm/damon/admin/kdamonds";
 const RECLAIM: &str = "sys/module/damon_reclaim/parameters";
 
 fn read(subject: &Subject<'_>) -> Reading {
     let sources = [of_sysfs(subject.place()), of_damon_reclaim(subject.place())];
-    let unread = sources.iter().filter_map(|source| source.as_ref().err());
-    let is_answered = sources.iter().any(Result::is_ok);
-    // Who has one of the two interfaces can have no scheme in the other; what was refused could be one.
-    match unread.min_by_key(|missing| **missing == Missing::Absent) {
-        Some(missing) if !is_answered || *missing != Missing::Absent => {
-            Reading::missing(missing, "this kernel reclaims under pressure only")
-        }
-        _ => Reading::known(Value::Set(sources.into_iter().flatten().flatten().collect())),
+    let refused = sources.iter().filter_map(|source| source.as_ref().err());
+    // Of a copy nobody knows whether that kernel has both interfaces.
+    let refused = refused.min_by_key(|missing| (**missing == Missing::Absent, **missing == Missing::NotSaved)).cloned();
+    let schemes: BTreeSet<String> = sources.into_iter().flatten().flatten().collect();
+    match refused {
+        Some(Missing::Denied) => Reading::unavailable("the kernel reports it to root alone", "run it as root"),
+        Some(missing) if missing != Missing::Absent && schemes.is_empty() => Reading::missing(&missing, ""),
+        _ if schemes.is_empty() => Reading::absent("this machine reclaims under pressure only"),
+        _ => Reading::known(Value::Set(schemes)),
     }
 }
 
@@ -51,12 +48,12 @@ fn read(subject: &Subject<'_>) -> Reading {
 fn of_sysfs(place: &Place) -> Result<BTreeSet<String>, Missing> {
     let mut found = BTreeSet::new();
     for kdamond in numbered(place, KDAMONDS)? {
-        if place.read(&format!("{kdamond}/state"))?.trim() != "on" {
+        if word(place, &format!("{kdamond}/state"))? != "on" {
             continue;
         }
         for context in numbered(place, &format!("{kdamond}/contexts"))? {
             for scheme in numbered(place, &format!("{context}/schemes"))? {
-                if place.read(&format!("{scheme}/action"))?.trim() == "pageout" {
+                if word(place, &format!("{scheme}/action"))? == "pageout" {
                     found.insert(scheme_in_words(place, &context, &scheme)?);
                 }
             }
@@ -71,36 +68,74 @@ fn numbered(place: &Place, directory: &str) -> Result<Vec<String>, Missing> {
     Ok(names.map(|name| format!("{directory}/{name}")).collect())
 }
 
+/// Documentation/admin-guide/mm/damon/usage.rst says what the files hold: an age counts aggregation intervals, and an access is one that
+/// was seen in a sample of such an interval.
 fn scheme_in_words(place: &Place, context: &str, scheme: &str) -> Result<String, Missing> {
-    let number = |path: String| number(place, &path);
-    // The age counts aggregation intervals (Documentation/admin-guide/mm/damon/usage.rst).
-    let age = number(format!("{scheme}/access_pattern/age/min"))?;
-    let interval_us = number(format!("{context}/monitoring_attrs/intervals/aggr_us"))?;
-    let whose = match place.read(&format!("{context}/operations"))?.trim() {
-        "paddr" => "any memory",
+    let of_scheme = |name: &str| number(place, &format!("{scheme}/{name}"));
+    let interval_us = number(place, &format!("{context}/monitoring_attrs/intervals/aggr_us"))?;
+    let age_us = of_scheme("access_pattern/age/min")?.saturating_mul(interval_us);
+    let whose = match word(place, &format!("{context}/operations"))?.as_str() {
+        "paddr" => "physical memory",
         _ => "memory of some processes",
     };
-    let mut words = format!("DAMON pages out {whose} idle for {} s", seconds(age.saturating_mul(interval_us)));
-    let (bytes, ms) =
-        (number(format!("{scheme}/quotas/bytes"))?, number(format!("{scheme}/quotas/reset_interval_ms"))?);
-    if bytes > 0 && ms > 0 {
-        // Writing to a string cannot fail.
-        let _ = write!(words, ", at most {} MiB in {} s", bytes >> 20, seconds(ms.saturating_mul(1000)));
+    let mut parts = vec![format!("DAMON pages out {whose} idle for {} s", seconds(age_us))];
+    let accesses = of_scheme("access_pattern/nr_accesses/max")?;
+    if accesses > 0 {
+        parts.push(format!("idle: at most {accesses} accesses seen in {} s", seconds(interval_us)));
     }
-    Ok(words)
+    let (bytes, ms) = (of_scheme("quotas/bytes")?, of_scheme("quotas/reset_interval_ms")?);
+    if bytes > 0 && ms > 0 {
+        parts.push(format!("at most {} KiB in {} s", bytes >> 10, seconds(ms.saturating_mul(1000))));
+    }
+    parts.extend(filters(place, scheme));
+    let metric = word(place, &format!("{scheme}/watermarks/metric"))?;
+    if metric != "none" {
+        parts.push(format!(
+            "by {metric} from {} to {} per mille",
+            of_scheme("watermarks/low")?,
+            of_scheme("watermarks/mid")?
+        ));
+    }
+    Ok(parts.join(", "))
+}
+
+/// Which pages a scheme takes. Kernels have one, two or three of these directories, and an older one says by `matching` alone what is left
+/// out.
+fn filters(place: &Place, scheme: &str) -> Vec<String> {
+    let all = ["filters", "core_filters", "ops_filters"].map(|name| format!("{scheme}/{name}"));
+    let all = all.iter().filter_map(|directory| numbered(place, directory).ok()).flatten();
+    let in_words = |filter: String| {
+        let is = |name: &str| word(place, &format!("{filter}/{name}")).ok().map(|word| word == "Y");
+        let not = if is("matching")? { "" } else { "not " };
+        let taken = if is("allow") == Some(true) { "taken" } else { "left out" };
+        Some(format!("{not}{} {taken}", word(place, &format!("{filter}/type")).ok()?))
+    };
+    all.filter_map(in_words).collect()
 }
 
 fn of_damon_reclaim(place: &Place) -> Result<BTreeSet<String>, Missing> {
-    if place.read(&format!("{RECLAIM}/enabled"))?.trim() != "Y" {
+    let path = |name: &str| format!("{RECLAIM}/{name}");
+    if word(place, &path("enabled"))? != "Y" {
         return Ok(BTreeSet::new());
     }
-    let age_us = number(place, &format!("{RECLAIM}/min_age"))?;
-    Ok(BTreeSet::from([format!("damon_reclaim pages out any memory idle for {} s", seconds(age_us))]))
+    let mut parts = vec![format!(
+        "damon_reclaim pages out physical memory idle for {} s",
+        seconds(number(place, &path("min_age"))?)
+    )];
+    // Above this share of free memory it does nothing. Not every kernel has the two.
+    parts.extend(number(place, &path("wmarks_high")).ok().map(|most| format!("below {most} per mille of free memory")));
+    if word(place, &path("skip_anon")).is_ok_and(|word| word == "Y") {
+        parts.push("anon left out".to_owned());
+    }
+    Ok(BTreeSet::from([parts.join(", ")]))
+}
+
+fn word(place: &Place, path: &str) -> Result<String, Missing> {
+    Ok(place.read(path)?.trim().to_owned())
 }
 
 fn number(place: &Place, path: &str) -> Result<u64, Missing> {
-    let text = place.read(path)?;
-    text.trim().parse().map_err(|_| Missing::Failed(format!("/{path} holds no number")))
+    word(place, path)?.parse().map_err(|_| Missing::Failed(format!("/{path} holds no number")))
 }
 
 fn seconds(us: u64) -> f64 {
@@ -110,8 +145,8 @@ fn seconds(us: u64) -> f64 {
 fn known(_: &Value, _: &Value) -> Known {
     Known::new(
         Weight::Moderate,
-        "pages of files leave the page cache and memory is swapped out with any amount of memory free: a start after a pause reads them \
-         from the device again. Ages are those of regions of physical memory: pages that were read a moment ago can go, too",
+        "pages of files leave the page cache, or memory is swapped out, with memory to spare: a start after a pause reads them from the \
+         device again. Ages are those of regions of physical memory: pages that were read a moment ago can go, too",
         "Documentation/admin-guide/mm/damon/usage.rst; Documentation/admin-guide/mm/damon/reclaim.rst",
     )
 }
@@ -122,11 +157,13 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    fn write(directory: &Path, files: &[(&str, &str)]) {
-        for (path, text) in files {
-            let path = directory.join(path);
+    const CONTEXT: &str = "sys/kernel/mm/damon/admin/kdamonds/0/contexts/0";
+
+    fn write(directory: &Path, below: &str, files: &[(&str, &str)]) {
+        for (name, text) in files {
+            let path = directory.join(below).join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
+            fs::write(path, format!("{text}\n")).unwrap();
         }
     }
 
@@ -135,23 +172,30 @@ mod tests {
         read(&Subject::process(&place, "", None))
     }
 
-    /// The files of a scheme as Linux 6.18 has them.
-    fn scheme(directory: &Path, state: &str, action: &str, operations: &str) {
-        let context = format!("{KDAMONDS}/0/contexts/0");
-        write(
-            directory,
-            &[
-                (&format!("{KDAMONDS}/nr_kdamonds"), "1\n"),
-                (&format!("{KDAMONDS}/0/state"), state),
-                (&format!("{context}/operations"), operations),
-                (&format!("{context}/monitoring_attrs/intervals/aggr_us"), "5000000\n"),
-                (&format!("{context}/schemes/nr_schemes"), "1\n"),
-                (&format!("{context}/schemes/0/action"), action),
-                (&format!("{context}/schemes/0/access_pattern/age/min"), "12\n"),
-                (&format!("{context}/schemes/0/quotas/bytes"), "134217728\n"),
-                (&format!("{context}/schemes/0/quotas/reset_interval_ms"), "1000\n"),
-            ],
-        );
+    /// The files of a machine with one scheme, as Linux 6.18 has them.
+    fn machine(state: &str, action: &str) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        write(directory.path(), KDAMONDS, &[("nr_kdamonds", "1"), ("0/state", state)]);
+        let of_context =
+            [("operations", "paddr"), ("monitoring_attrs/intervals/aggr_us", "5000000"), ("schemes/nr_schemes", "1")];
+        write(directory.path(), CONTEXT, &of_context);
+        let of_scheme = [
+            ("action", action),
+            ("access_pattern/age/min", "12"),
+            ("access_pattern/nr_accesses/max", "1"),
+            ("quotas/bytes", "134217728"),
+            ("quotas/reset_interval_ms", "1000"),
+            ("watermarks/metric", "none"),
+            ("ops_filters/nr_filters", "2"),
+            ("ops_filters/0/type", "anon"),
+            ("ops_filters/0/matching", "Y"),
+            ("ops_filters/0/allow", "N"),
+            ("ops_filters/1/type", "unmapped"),
+            ("ops_filters/1/matching", "Y"),
+            ("ops_filters/1/allow", "Y"),
+        ];
+        write(directory.path(), &format!("{CONTEXT}/schemes/0"), &of_scheme);
+        directory
     }
 
     fn words(reading: &Reading) -> Vec<&str> {
@@ -161,47 +205,53 @@ mod tests {
         }
     }
 
+    const SCHEME: &str = "DAMON pages out physical memory idle for 60 s, idle: at most 1 accesses seen in 5 s, at most 131072 KiB in 1 s, \
+                          anon left out, unmapped taken";
+
     #[test]
-    fn schemes_that_run_and_page_out_are_told_with_their_age_and_quota() {
-        let directory = tempfile::tempdir().unwrap();
-        scheme(directory.path(), "on\n", "pageout\n", "paddr\n");
-        write(
-            directory.path(),
-            &[(&format!("{RECLAIM}/enabled"), "Y\n"), (&format!("{RECLAIM}/min_age"), "120500000\n")],
-        );
-        let expected = [
-            "DAMON pages out any memory idle for 60 s, at most 128 MiB in 1 s",
-            "damon_reclaim pages out any memory idle for 120.5 s",
-        ];
-        assert_eq!(words(&read_copy(directory.path())), expected);
-        write(directory.path(), &[(&format!("{RECLAIM}/enabled"), "N\n")]);
-        assert_eq!(words(&read_copy(directory.path())), expected[..1]);
-        write(
-            directory.path(),
-            &[
-                (&format!("{KDAMONDS}/0/contexts/0/schemes/0/quotas/bytes"), "0\n"),
-                (&format!("{KDAMONDS}/0/contexts/0/operations"), "vaddr\n"),
-            ],
-        );
-        assert_eq!(words(&read_copy(directory.path())), ["DAMON pages out memory of some processes idle for 60 s"]);
+    fn schemes_that_run_and_page_out_are_shown_with_age_quota_and_filters() {
+        let directory = machine("on", "pageout");
+        // A copy of a kernel without the other interface.
+        assert_eq!(words(&read_copy(directory.path())), [SCHEME]);
+        let own = [("enabled", "Y"), ("min_age", "120500000"), ("wmarks_high", "500"), ("skip_anon", "Y")];
+        write(directory.path(), RECLAIM, &own);
+        let told = "damon_reclaim pages out physical memory idle for 120.5 s, below 500 per mille of free memory, anon left out";
+        assert_eq!(words(&read_copy(directory.path())), [SCHEME, told]);
     }
 
     #[test]
-    fn schemes_that_are_off_or_do_something_else_page_nothing_out() {
-        for (state, action) in [("off\n", "pageout\n"), ("on\n", "stat\n")] {
-            let directory = tempfile::tempdir().unwrap();
-            scheme(directory.path(), state, action, "paddr\n");
-            write(directory.path(), &[(&format!("{RECLAIM}/enabled"), "N\n")]);
-            assert_eq!(words(&read_copy(directory.path())), Vec::<&str>::new());
+    fn a_scheme_without_quota_that_memory_switches_on_is_told_so() {
+        let directory = machine("on", "pageout");
+        write(directory.path(), CONTEXT, &[("operations", "vaddr")]);
+        let differs = [
+            ("access_pattern/nr_accesses/max", "0"),
+            ("quotas/bytes", "0"),
+            ("watermarks/metric", "free_mem_rate"),
+            ("watermarks/low", "50"),
+            ("watermarks/mid", "400"),
+        ];
+        write(directory.path(), &format!("{CONTEXT}/schemes/0"), &differs);
+        fs::remove_dir_all(directory.path().join(CONTEXT).join("schemes/0/ops_filters")).unwrap();
+        let told = "DAMON pages out memory of some processes idle for 60 s, by free_mem_rate from 50 to 400 per mille";
+        assert_eq!(words(&read_copy(directory.path())), [told]);
+    }
+
+    #[test]
+    fn where_nothing_is_paged_out_a_machine_has_none_as_one_whose_kernel_could_not() {
+        for (state, action) in [("off", "pageout"), ("on", "stat")] {
+            let directory = machine(state, action);
+            write(directory.path(), RECLAIM, &[("enabled", "N")]);
+            assert!(matches!(read_copy(directory.path()), Reading::Absent { .. }), "{state} {action}");
         }
     }
 
     #[test]
     fn what_cannot_be_read_is_not_taken_for_none() {
-        let directory = tempfile::tempdir().unwrap();
-        assert!(matches!(read_copy(directory.path()), Reading::Unavailable { .. }));
-        scheme(directory.path(), "on\n", "pageout\n", "paddr\n");
-        write(directory.path(), &[(&format!("{KDAMONDS}/0/contexts/0/schemes/0/access_pattern/age/min"), "x\n")]);
+        assert!(matches!(read_copy(tempfile::tempdir().unwrap().path()), Reading::Unavailable { .. }));
+        // The other interface could have one.
+        assert!(matches!(read_copy(machine("off", "pageout").path()), Reading::Unavailable { .. }));
+        let directory = machine("on", "pageout");
+        write(directory.path(), &format!("{CONTEXT}/schemes/0"), &[("access_pattern/age/min", "x")]);
         assert!(
             matches!(read_copy(directory.path()), Reading::Unavailable { reason, .. } if reason.contains("age/min"))
         );

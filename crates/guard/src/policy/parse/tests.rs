@@ -90,6 +90,7 @@ fn what_is_wrong_with_an_artifact_is_said_where_it_stands() {
         (repair("command = [\"/bin/true\"]"), "line 9: missing field `as`"),
         (repair("command = [\"/bin/true\"], as = 0, timeout = \"2h\""), "line 9: timeout is a time up to an hour"),
         (repair("command = [\"/bin/true\"], as = 0, timeout = \"0s\""), "line 9: timeout is a time up to an hour"),
+        (repair("command = [\"/bin/true\"], as = 0, timeout = \"60\""), "line 9: timeout is a time up to an hour"),
         (repair("command = [\"/bin/true\"], as = 0, shell = true"), "line 9: unknown field `shell`"),
     ] {
         assert!(refused_artifact(&lines).contains(said), "{lines}: {}", refused_artifact(&lines));

@@ -59,6 +59,7 @@ pub fn verdict(arm: &str, outcome: Outcome, predicted: Option<f64>, measured: Op
         decision: None,
         predicted: predicted.map(|value| Quantity::exact(value, Unit::Ms)),
         measured: measured.map(|(value, low, high)| ms(value, low, high)),
+        against_sham: None,
         minimum_detectable_effect: Some(Quantity::exact(40.0, Unit::Ms)),
         pairs: 19,
         discarded: 1,
@@ -98,6 +99,7 @@ pub fn diagnosis() -> Diagnosis {
         verdicts: vec![
             Verdict {
                 fix: Some("preload_plan".to_owned()),
+                against_sham: Some(ms(-815.0, -893.0, -744.0)),
                 ..verdict("preload_plan", Outcome::Helps, Some(-700.0), Some((-821.0, -900.0, -750.0)))
             },
             verdict("empty_plan", Outcome::Inconclusive, None, Some((6.0, -50.0, 61.0))),
@@ -152,12 +154,14 @@ pub fn warm() -> Diagnosis {
             .map(|(metric, change)| MetricChange { metric, change: Some(change), outcome: Outcome::Helps })
             .to_vec()
     };
-    let judged = |arm: &str, outcome, predicted, measured, faults: f64, decision: Option<Decision>| Verdict {
-        fix: decision.map(|_| arm.to_owned()),
-        decision,
-        beside: beside(ms(-0.4, -3.0, 2.0), faults),
-        ..verdict(arm, outcome, predicted, Some(measured))
-    };
+    let judged =
+        |arm: &str, outcome, predicted, measured: (f64, f64, f64), faults: f64, decision: Option<Decision>| Verdict {
+            fix: decision.map(|_| arm.to_owned()),
+            decision,
+            against_sham: decision.map(|_| ms(measured.0 + 0.7, measured.1 - 0.5, measured.2 + 1.2)),
+            beside: beside(ms(-0.4, -3.0, 2.0), faults),
+            ..verdict(arm, outcome, predicted, Some(measured))
+        };
     let untried = Verdict {
         decision: Some(Decision::NotTried),
         reason: "change the source: copy_frame (frame_buffer.cpp:137)".to_owned(),
