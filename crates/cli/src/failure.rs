@@ -13,12 +13,15 @@ pub use slowpath_session::failure::{Failure, Kind, failed};
 
 use slowpath_report::terminal::escape_terminal;
 use slowpath_session::failure::PrintedFailure;
+use slowpath_tables::escape_json;
 use std::process::ExitCode;
 
 /// Prints a failure (in JSON on standard output when `json`) and gives the exit code.
 pub fn report(failure: &Failure, json: bool) -> ExitCode {
     if json {
-        crate::printing::json(&PrintedFailure::from(failure));
+        // One line: among the lines of `artifacts guard --json` too.
+        let line = serde_json::to_string(&PrintedFailure::from(failure)).unwrap_or_default();
+        println!("{}", escape_json(&line));
     }
     eprintln!("slowpath: {}", escape_terminal(failure.message()));
     for cause in failure.causes() {

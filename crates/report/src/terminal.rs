@@ -205,7 +205,8 @@ enum Rest {
 }
 
 /// Puts sections below each other. What does not fit gives way in this order: empty lines, long remarks, the last items of the
-/// longest list, the later lines of what is left, and whole tables and remarks, the last first.
+/// longest list, the later lines of what is left, and, where a report has them, whole tables and remarks: those that what was found
+/// stands in before that itself, and of these the last first.
 fn screen(mut sections: Vec<Section>, rest: Rest, style: &Style) -> String {
     sections.retain(|section| section.lines() > 0);
     let total = |sections: &[Section]| {
@@ -220,7 +221,7 @@ fn screen(mut sections: Vec<Section>, rest: Rest, style: &Style) -> String {
             longest.drop_last();
         } else if let Some(long) = sections.iter_mut().flat_map(|s| &mut s.items).rfind(|item| item.lines() > 1) {
             long.cut();
-        } else if let Some(section) = sections.iter_mut().rfind(|section| section.can_leave_out()) {
+        } else if let Some(section) = least_needed(&mut sections, rest) {
             section.leave_out();
         } else {
             break;
@@ -239,6 +240,15 @@ fn screen(mut sections: Vec<Section>, rest: Rest, style: &Style) -> String {
         }
     }
     printed
+}
+
+fn least_needed(sections: &mut [Section], rest: Rest) -> Option<&mut Section> {
+    let can = |section: &Section| matches!(rest, Rest::InReport) && section.can_leave_out();
+    let at = sections
+        .iter()
+        .rposition(|section| section.is_context && can(section))
+        .or_else(|| sections.iter().rposition(can))?;
+    sections.get_mut(at)
 }
 
 impl Section {

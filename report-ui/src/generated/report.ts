@@ -1051,7 +1051,7 @@ export interface Unavailable {
 export interface Verdict {
   /**
    * Change of a fix against the sham of its kind, with an interval of the same level as that of `measured`; negative is faster,
-   * or less. Null where there is no sham.
+   * or less. Null where there is no sham of its kind, or no pair with it.
    */
   against_sham: Quantity | null;
   /**

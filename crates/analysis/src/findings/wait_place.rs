@@ -21,6 +21,8 @@ pub(crate) struct WaitPlace {
     pub functions: Vec<String>,
     /// Which of them asked the C library to wait.
     caller: Option<usize>,
+    /// Whether that one is known by a name and not by its address.
+    has_name: bool,
 }
 
 impl WaitPlace {
@@ -43,11 +45,17 @@ impl WaitPlace {
             for function in &frame.functions {
                 if place.caller.is_none() && !is_library {
                     place.caller = Some(place.functions.len());
+                    place.has_name = function.named;
                 }
                 place.functions.push(function.name.clone().into_owned());
             }
         }
         place
+    }
+
+    /// The same, where it has a name: an address names no function.
+    pub fn by_name(&self) -> Option<&str> {
+        self.named().filter(|_| self.has_name)
     }
 
     /// The function that asked the C library to wait.

@@ -107,7 +107,10 @@ fn verdict(input: &Input<'_>, judgement: &Judgement) -> Option<Verdict> {
         return None;
     }
     let predicted = input.predicted.filter(|_| treated.is_the_fix()).map(|predicted| predicted.change);
-    Some(arm_summary::verdict(&treated.arm, treated.fix, judgement, JUDGED_BY, predicted))
+    let verdict = arm_summary::verdict(&treated.arm, treated.fix, judgement, JUDGED_BY, predicted);
+    // The shams are preload plans: what has no plan has none of its kind.
+    let has_sham = matches!(treated.treatment, super::arms::Treatment::Plan { .. });
+    Some(Verdict { against_sham: verdict.against_sham.filter(|_| has_sham), ..verdict })
 }
 
 fn notes(input: &Input<'_>) -> Vec<String> {

@@ -89,7 +89,7 @@ pub struct Verdict {
     /// Change against the baseline; negative is faster, or less.
     pub measured: Option<Quantity>,
     /// Change of a fix against the sham of its kind, with an interval of the same level as that of `measured`; negative is faster,
-    /// or less. Null where there is no sham.
+    /// or less. Null where there is no sham of its kind, or no pair with it.
     #[serde(default)]
     pub against_sham: Option<Quantity>,
     /// Smallest change that this comparison could have shown.

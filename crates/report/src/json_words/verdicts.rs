@@ -84,8 +84,8 @@ const OF_CHECK: [Verdict; 4] = [
     (
         "undecided",
         "kept or exceeded is not known",
-        "Times: the confidence interval holds the limit, or there are too few launches for an interval; more launches may \
-         decide. Counts and sizes: the recording may lack events, so that a small number is no proof. `reason` says which.",
+        "Times: the confidence interval holds the limit, there are too few launches for an interval, or the target hides \
+         what its children take; more launches may decide. Counts and sizes: the recording may lack events, so that a small number is no proof. `reason` says which.",
     ),
     (
         "unavailable",

@@ -90,14 +90,15 @@ pub(crate) fn cut_at_word(text: &str, limit: usize, style: &Style) -> String {
     }
 }
 
-/// A text without as many of its last clauses as `limit` columns ask for; cut between words where no clause ends in time.
+/// A text without as many of its last clauses as `limit` columns ask for, with a mark; cut between words where no clause ends in time.
 pub(crate) fn shorten(text: &str, limit: usize, style: &Style) -> String {
     if width(text) <= limit {
         return text.to_owned();
     }
     let is_closed = |clauses: &str| clauses.matches('(').count() == clauses.matches(')').count();
-    let clauses = beginning(text, limit, &[", ", "; ", ": ", " ("], is_closed);
-    clauses.map_or_else(|| cut_at_word(text, limit, style), str::to_owned)
+    let mark = mark(style);
+    let clauses = beginning(text, limit.saturating_sub(width(mark)), &[", ", "; ", ": "], is_closed);
+    clauses.map_or_else(|| cut_at_word(text, limit, style), |clauses| format!("{clauses}{mark}"))
 }
 
 /// A text cut or filled to exactly `columns`.
@@ -171,8 +172,10 @@ impl Line {
         let mut printed = String::new();
         let mut room = style.columns;
         for (paint, text) in &self.parts {
+            let fits = width(text) <= room;
             let text = cut_at_word(text, room, style);
-            room -= width(&text).min(room);
+            // Nothing stands behind a mark.
+            room = if fits { room - width(&text) } else { 0 };
             match paint.code().filter(|_| style.colour && !text.is_empty()) {
                 Some(code) => printed.push_str(&format!("\x1b[{code}m{text}\x1b[0m")),
                 None => printed.push_str(&text),
@@ -206,9 +209,9 @@ mod tests {
         let title =
             "frame-buffer maps 1.32 MiB anew in copy_frame, 120 times, and gives it back: 48.6 % of its CPU time";
         for (text, limit, expected) in [
-            (title, 60, "frame-buffer maps 1.32 MiB anew in copy_frame, 120 times"),
-            ("change the source: where the process starts", 22, "change the source"),
-            ("waits for files (its own, and others) and for children", 30, "waits for files"),
+            (title, 60, "frame-buffer maps 1.32 MiB anew in copy_frame, 120 times~"),
+            ("change the source: where the process starts", 22, "change the source~"),
+            ("waits for files (its own, and others) and for children", 30, "waits for files (its own, and~"),
             ("its launches take some 9 min", 20, "its launches take~"),
             ("a: its launches take some 9 min", 23, "a: its launches take~"),
             ("/usr/lib/chromium/chromium", 10, "/usr/lib/~"),

@@ -30,6 +30,8 @@ pub(crate) struct Section {
     pub whole_or_not: bool,
     /// `head` is the heading of a table, or all of it, and means nothing where the rows are left out.
     pub is_table: bool,
+    /// It is left out before what was found and what came of it.
+    pub is_context: bool,
 }
 
 /// Lines of the answer at most.
@@ -133,6 +135,7 @@ pub(crate) fn arms(launch: &LaunchSummary, style: &Style) -> Section {
         what: "arms",
         spaced: true,
         is_table: true,
+        is_context: true,
         ..Section::default()
     }
 }

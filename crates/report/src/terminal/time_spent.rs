@@ -67,7 +67,7 @@ pub(super) fn section(recordings: &[TimeSpent], style: &Style) -> Section {
             style,
         ));
     }
-    Section { head, what: "parts of the time", spaced: true, is_table: true, ..Section::default() }
+    Section { head, what: "parts of the time", spaced: true, is_table: true, is_context: true, ..Section::default() }
 }
 
 /// Two columns for a launch, one for what ran already.

@@ -120,6 +120,7 @@ pub(super) fn arms(launch: &LaunchSummary, style: &Style) -> Section {
         what: "arms",
         spaced: true,
         is_table: true,
+        is_context: true,
         ..Section::default()
     }
 }

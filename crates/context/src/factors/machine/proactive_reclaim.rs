@@ -34,11 +34,15 @@ fn read(subject: &Subject<'_>) -> Reading {
     let sources = [of_sysfs(subject.place()), of_damon_reclaim(subject.place())];
     let refused = sources.iter().filter_map(|source| source.as_ref().err());
     // Of a copy nobody knows whether that kernel has both interfaces.
-    let refused = refused.min_by_key(|missing| (**missing == Missing::Absent, **missing == Missing::NotSaved)).cloned();
+    let refused = refused
+        .min_by_key(|missing| [Missing::NotSaved, Missing::Absent].iter().position(|one| one == *missing))
+        .cloned();
     let schemes: BTreeSet<String> = sources.into_iter().flatten().flatten().collect();
     match refused {
         Some(Missing::Denied) => Reading::unavailable("the kernel reports it to root alone", "run it as root"),
-        Some(missing) if missing != Missing::Absent && schemes.is_empty() => Reading::missing(&missing, ""),
+        Some(missing) if missing != Missing::Absent && (missing != Missing::NotSaved || schemes.is_empty()) => {
+            Reading::missing(&missing, "")
+        }
         _ if schemes.is_empty() => Reading::absent("this machine reclaims under pressure only"),
         _ => Reading::known(Value::Set(schemes)),
     }
@@ -54,12 +58,20 @@ fn of_sysfs(place: &Place) -> Result<BTreeSet<String>, Missing> {
         for context in numbered(place, &format!("{kdamond}/contexts"))? {
             for scheme in numbered(place, &format!("{context}/schemes"))? {
                 if word(place, &format!("{scheme}/action"))? == "pageout" {
-                    found.insert(scheme_in_words(place, &context, &scheme)?);
+                    found.insert(scheme_in_words(place, &context, &scheme).map_err(seen_in_part)?);
                 }
             }
         }
     }
     Ok(found)
+}
+
+/// A scheme that runs is there, whatever is missing of it.
+fn seen_in_part(missing: Missing) -> Missing {
+    match missing {
+        Missing::Absent | Missing::NotSaved => Missing::Failed("a scheme that runs lacks a file".to_owned()),
+        other => other,
+    }
 }
 
 /// The directories of a directory whose names are numbers.
@@ -90,11 +102,8 @@ fn scheme_in_words(place: &Place, context: &str, scheme: &str) -> Result<String,
     parts.extend(filters(place, scheme));
     let metric = word(place, &format!("{scheme}/watermarks/metric"))?;
     if metric != "none" {
-        parts.push(format!(
-            "by {metric} from {} to {} per mille",
-            of_scheme("watermarks/low")?,
-            of_scheme("watermarks/mid")?
-        ));
+        let [low, mid, high] = ["low", "mid", "high"].map(|name| of_scheme(&format!("watermarks/{name}")));
+        parts.push(format!("by {metric} from {} to {} per mille, begun below {}", low?, high?, mid?));
     }
     Ok(parts.join(", "))
 }
@@ -229,10 +238,12 @@ mod tests {
             ("watermarks/metric", "free_mem_rate"),
             ("watermarks/low", "50"),
             ("watermarks/mid", "400"),
+            ("watermarks/high", "500"),
         ];
         write(directory.path(), &format!("{CONTEXT}/schemes/0"), &differs);
         fs::remove_dir_all(directory.path().join(CONTEXT).join("schemes/0/ops_filters")).unwrap();
-        let told = "DAMON pages out memory of some processes idle for 60 s, by free_mem_rate from 50 to 400 per mille";
+        let told = "DAMON pages out memory of some processes idle for 60 s, by free_mem_rate from 50 to 500 per mille, begun \
+                    below 400";
         assert_eq!(words(&read_copy(directory.path())), [told]);
     }
 
