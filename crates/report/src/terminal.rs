@@ -205,8 +205,8 @@ enum Rest {
 }
 
 /// Puts sections below each other. What does not fit gives way in this order: empty lines, long remarks, the last items of the
-/// longest list, the later lines of what is left, and, where a report has them, whole tables and remarks: those that what was found
-/// stands in before that itself, and of these the last first.
+/// longest list, and the later lines of what is left. Where a report has them, whole tables follow: first the context, then remarks,
+/// verdicts and findings.
 fn screen(mut sections: Vec<Section>, rest: Rest, style: &Style) -> String {
     sections.retain(|section| section.lines() > 0);
     let total = |sections: &[Section]| {
@@ -242,6 +242,7 @@ fn screen(mut sections: Vec<Section>, rest: Rest, style: &Style) -> String {
     printed
 }
 
+/// The section that is left out next, if one can be.
 fn least_needed(sections: &mut [Section], rest: Rest) -> Option<&mut Section> {
     let can = |section: &Section| matches!(rest, Rest::InReport) && section.can_leave_out();
     let at = sections

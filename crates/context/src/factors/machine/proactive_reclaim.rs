@@ -33,7 +33,7 @@ const RECLAIM: &str = "sys/module/damon_reclaim/parameters";
 fn read(subject: &Subject<'_>) -> Reading {
     let sources = [of_sysfs(subject.place()), of_damon_reclaim(subject.place())];
     let refused = sources.iter().filter_map(|source| source.as_ref().err());
-    // Of a copy nobody knows whether that kernel has both interfaces.
+    // What failed counts before what is missing: of a copy nobody knows whether that kernel has both interfaces.
     let refused = refused
         .min_by_key(|missing| [Missing::NotSaved, Missing::Absent].iter().position(|one| one == *missing))
         .cloned();
