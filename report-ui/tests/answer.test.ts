@@ -62,7 +62,7 @@ test("the tool's own fix leads, even where a variant and a rival gained more", (
 
 test("without the tool's own fix the best other one leads, and a rival alone is called no fix", () => {
   const d = diagnosisFromText(RIVALS);
-  d.verdicts = [verdict("readahead_512k", "helps", -100), verdict("other_order", "helps", -294), verdict("whole_files", "helps", -295)];
+  d.verdicts = [verdict("readahead_size 512", "helps", -100), verdict("other_order", "helps", -294), verdict("whole_files", "helps", -295)];
   assert.match(plain(answer(reportOf({ diagnosis: d }), null).tried), /^The fix other_order made it 294 ms faster/);
   d.verdicts = [verdict("whole_files", "helps", -295)];
   assert.equal(plain(answer(reportOf({ diagnosis: d }), null).tried), "No fix was tried. Only what others offer was: whole_files (helps, −295 ms [−305 to −285 ms]).");

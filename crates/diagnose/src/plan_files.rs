@@ -4,13 +4,13 @@ use slowpath_analysis::io::demand::Demand;
 use slowpath_analysis::io::merge::merge;
 use slowpath_analysis::launch_facts::LaunchFacts;
 use slowpath_fix::preload_plan::build::build;
-use slowpath_fix::preload_plan::file::{read, write};
+use slowpath_fix::preload_plan::file::{create, read};
 use slowpath_fix::preload_plan::{PlanOptions, PreloadPlan, Provenance};
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::foreign_file;
 use slowpath_session::open_recording::open;
 use slowpath_session::recorded_launch::now_rfc3339;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// The trainings in `directories`: recordings at readahead 0, or the `needed-N` of a diagnosis.
@@ -62,23 +62,11 @@ pub fn read_plan(path: &Path) -> Result<PreloadPlan, Failure> {
     read(BufReader::new(file)).map_err(failed(Kind::Usage))
 }
 
-/// Writes a plan, new, for its user alone.
+/// Writes a plan, as whoever this process is.
 ///
 /// # Errors
 /// It cannot be written.
 pub fn write_plan(plan: &PreloadPlan, to: &Path) -> Result<(), Failure> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let file = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o644)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(to);
-    let written = file.and_then(|file| {
-        let mut out = BufWriter::new(file);
-        write(plan, &mut out)?;
-        out.flush()
-    });
-    written.map_err(|error| Failure::new(Kind::Usage, format!("{} cannot be written: {error}", to.display())))
+    let unwritten = |error| Failure::new(Kind::Usage, format!("{} cannot be written: {error}", to.display()));
+    create(plan, to).map_err(unwritten)
 }

@@ -13,8 +13,6 @@ use serde::{Deserialize, Serialize};
 pub enum Scope {
     /// Only the launch that is made with it.
     Launch,
-    /// A device of the lab, gone with the lab.
-    LabDevice,
     /// The program, for everybody who runs it.
     Source,
     /// The machine, for every program.

@@ -130,6 +130,7 @@ pub const ALLOWED: &[Rule] = &[
             "recording",
             "capture",
             "analysis",
+            "fix",
             "experiment",
             "launch",
             "session",
@@ -138,8 +139,8 @@ pub const ALLOWED: &[Rule] = &[
             "context",
             "zygote",
         ]),
-        why: "runs and judges arms of targets that a session launches; it records what a lab must hold and nothing that is judged, so \
-              that the recorder's cost stays out of it",
+        why: "runs and judges arms of targets that a session launches, and makes them of treatments (fix, which knows no arm); it records \
+              what a lab must hold and nothing that is judged, so that the recorder's cost stays out of it",
     },
     Rule {
         name: "diagnose",

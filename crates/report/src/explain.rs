@@ -178,8 +178,8 @@ pub fn all() -> Vec<Explanation> {
 }
 
 /// What has this name, however it is spelled: a name can be an outcome and a decision. What a result prints as unavailable
-/// leads to its declaration (`probe first_wait` to `probe <name>`), and so does an arm of several. A name of an earlier version
-/// leads to what has another one today, which is then said first.
+/// leads to its declaration (`probe first_wait` to `probe <name>`), and a plan of several to its fix (`reuse_buffer 2`). A name of an
+/// earlier version leads to what has another one today, which is then said first.
 pub fn named(name: &str) -> Vec<Explanation> {
     let spelled = |name: &str| name.trim().to_lowercase().replace(['-', ' '], "_");
     let wanted = spelled(name);
@@ -193,8 +193,14 @@ pub fn named(name: &str) -> Vec<Explanation> {
     if !renamed.is_empty() {
         return renamed;
     }
-    let missing = missing::named(name).map(of_missing);
-    declared_arms::named(name).map(of_arm).or(missing).into_iter().collect()
+    let of_plan = slowpath_fix::ALL.iter().filter(|fix| is_plan_of(&wanted, fix.name)).map(of_fix).next();
+    of_plan.or_else(|| missing::named(name).map(of_missing)).into_iter().collect()
+}
+
+/// Whether a name, as it is compared, is that of a fix with the number of one of its plans.
+fn is_plan_of(name: &str, fix: &str) -> bool {
+    let number = name.strip_prefix(fix).and_then(|rest| rest.strip_prefix('_'));
+    number.is_some_and(|number| number.parse::<u64>().is_ok())
 }
 
 /// What has this name.

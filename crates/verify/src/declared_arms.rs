@@ -4,13 +4,11 @@
 //! have. Fixes explain themselves (crate `fix`), and arms of `launch` and of `context bisect` have the user's names.
 
 use crate::comparison::{Arm, Role};
-use slowpath_tables::name_pattern;
-use std::fmt::Display;
 
 /// An arm, declared.
 #[derive(Debug)]
 pub struct DeclaredArm {
-    /// Its name. `<word>` stands for what differs from case to case: `readahead_<kib>k`.
+    /// Its name.
     pub name: &'static str,
     /// What it is, in a few words.
     pub title: &'static str,
@@ -21,15 +19,9 @@ pub struct DeclaredArm {
 }
 
 impl DeclaredArm {
-    /// The arm. For names without a `<word>`.
+    /// The arm.
     pub fn arm(&self) -> Arm {
-        self.of(&[])
-    }
-
-    /// This case of it: `values` stand for the words of the name, in their order.
-    pub fn of(&self, values: &[&dyn Display]) -> Arm {
-        let name = name_pattern::filled(self.name, values);
-        Arm { name, title: self.title.to_owned(), role: self.role, sham: None }
+        Arm { name: self.name.to_owned(), title: self.title.to_owned(), role: self.role, sham: None }
     }
 }
 
@@ -114,12 +106,13 @@ pub const WHOLE_FILES: DeclaredArm = DeclaredArm {
            most where files are large and little of them is needed.",
 };
 
-/// The levels of the fix `readahead_size`.
-pub const READAHEAD: DeclaredArm = DeclaredArm {
-    name: "readahead_<kib>k",
-    title: "another readahead of the device",
-    role: Role::Fix,
-    what: "The cold launch with read_ahead_kb of the lab's device set to this (fix readahead_size).",
+/// The sham of another readahead.
+pub const SHAM_READAHEAD: DeclaredArm = DeclaredArm {
+    name: "sham_readahead",
+    title: "the readahead of the device set again to what it is",
+    role: Role::Sham,
+    what: "The cold launch after what a fix of the readahead does to the lab's device, with the size that it has: what both gain comes from \
+           the change, not from the size.",
 };
 
 const fn variant(name: &'static str, title: &'static str, what: &'static str) -> DeclaredArm {
@@ -207,7 +200,7 @@ pub const ALL: [&DeclaredArm; 22] = [
     &SHAM_EMPTY,
     &SHAM_UNRELATED,
     &WHOLE_FILES,
-    &READAHEAD,
+    &SHAM_READAHEAD,
     &ORDER_FILE,
     &ORDER_RANDOM,
     &GAP_0,
@@ -224,19 +217,5 @@ pub const ALL: [&DeclaredArm; 22] = [
 
 /// The declaration of the arm of this name.
 pub fn named(name: &str) -> Option<&'static DeclaredArm> {
-    ALL.into_iter().find(|arm| name_pattern::fits(arm.name, name))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_arm_with_a_word_in_its_name_is_found_by_what_stands_for_it() {
-        let arm = READAHEAD.of(&[&512]);
-        assert_eq!(arm.name, "readahead_512k");
-        assert_eq!(named(&arm.name).map(|arm| arm.name), Some(READAHEAD.name));
-        assert_eq!(named("cold").map(|arm| arm.name), Some("cold"));
-        assert!(named("readahead_k").is_none() && named("allocator_tunables").is_none());
-    }
+    ALL.into_iter().find(|arm| arm.name == name)
 }

@@ -27,6 +27,7 @@ pub mod lab_session;
 pub mod printed;
 pub mod recorded_launch;
 pub mod scenario;
+pub mod treated;
 pub mod until_decided;
 pub mod zygote_bench;
 

@@ -1,6 +1,6 @@
 //! A cold diagnosis: trainings in a lab, plans, the prediction, then cold launches with and without them.
 
-mod arms;
+mod plans;
 mod prediction;
 mod recorded;
 mod summary;
@@ -10,13 +10,14 @@ use crate::Case;
 use crate::blocks::{self, Blocks};
 use crate::printed::Diagnosis;
 use crate::time_limit::{TimeLimit, Too};
-use arms::PlanFile;
+use plans::Candidate;
 use prediction::{Pilot, Predicted};
 use recorded::Found;
 use slowpath_lab::{Lab, Settings};
 use slowpath_session::failure::{Failure, Kind};
-use slowpath_session::interrupt;
-use slowpath_verify::{Arm, Comparison, ComparisonError, Metric, compare_until};
+use slowpath_verify::treated::Tried;
+use slowpath_verify::treated::cold::{self as treated, ColdArm, ColdLaunches, ShamPlan};
+use slowpath_verify::{Arm, Comparison, Metric};
 use std::time::Duration;
 use training::Trained;
 
@@ -27,7 +28,8 @@ const JUDGED_BY: Metric = Metric::Wall;
 pub struct Looked {
     lab: Lab,
     trained: Trained,
-    plans: Vec<PlanFile>,
+    candidates: Vec<Candidate>,
+    shams: Vec<ShamPlan>,
     pilot: Pilot,
     predicted: Option<Predicted>,
     found: Found,
@@ -38,11 +40,14 @@ pub struct Looked {
 pub fn look(case: &Case<'_>) -> Result<Looked, Failure> {
     let Case { target, directory, progress, settings, set, .. } = *case;
     let (mut lab, mut trained) = training::in_a_fitting_lab(target, settings, directory, progress)?;
-    let plans = arms::plans(set, target, directory, &lab, trained.recordings, progress)?;
-    let pilot = prediction::pilot(target, &mut lab, &plans, &mut trained.read, progress)?;
-    let predicted = prediction::predict(target, directory, &plans, &pilot, progress)?;
+    let plans = plans::plans(set, target, directory, trained.recordings, progress)?;
+    let fix = plans.fix().ok_or_else(|| Failure::new(Kind::Machine, "no plan"))?;
+    let shams = ShamPlan::write_all(target, directory, &lab, fix.bytes, &plans.provenance)?.into();
+    let pilot = prediction::pilot(case, &mut lab, fix, &mut trained.read)?;
+    let predicted = prediction::predict(target, directory, fix, &pilot, progress)?;
     let found = recorded::found(target, directory, predicted.as_ref(), progress)?;
-    Ok(Looked { lab, trained, plans, pilot, predicted, found, settings })
+    let candidates = plans.candidates(set, settings);
+    Ok(Looked { lab, trained, candidates, shams, pilot, predicted, found, settings })
 }
 
 impl Looked {
@@ -61,53 +66,42 @@ impl Looked {
 
     /// Tries the fixes in launches that nothing was made from.
     pub fn tried(&mut self, case: &Case<'_>, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
-        let set = arms::choose(case.set, self.settings, &self.plans);
-        let arms: Vec<Arm> = set.iter().map(|treated| treated.arm.clone()).collect();
+        let tried: Vec<Tried> = self.candidates.iter().map(|candidate| candidate.tried.clone()).collect();
+        let treated = treated::arms(&tried, &self.shams, self.settings);
+        let arms: Vec<Arm> = treated.iter().map(|one| one.arm.clone()).collect();
         let block = self.pilot.pace.block(arms.len());
         let planned = match blocks::planned(case, arms.iter(), limit, block, Duration::ZERO) {
             Ok(planned) => planned,
             Err(Too { long }) => return self.untried(case, &long),
         };
-        let blocks = Blocks::new(case, arms.clone(), planned, JUDGED_BY, limit);
-        let mut launches = arms::Launches::new(case.target, &mut self.lab, &mut self.trained.read, self.settings);
-        let compared = compare_until(
-            arms,
-            planned,
-            case.seed,
-            |arm, _| launches.one(&set[arm]),
-            |done, total| {
-                case.progress.count("comparing launches", done, total);
-                !interrupt::requested()
-            },
-            |results, done| blocks.enough(results, done),
-        )
-        .map_err(given_up)?;
+        let blocks = Blocks::new(case, arms, planned, JUDGED_BY, limit);
+        let read = &mut self.trained.read;
+        let launches = ColdLaunches::new(case.target, &mut self.lab, case.directory, read.at_least, &mut read.pages);
+        let compared = launches
+            .compare(&treated, planned, case.seed, case.progress, |results, done| blocks.enough(results, done))
+            .map_err(|failure| if failure.is_interruption() { interrupted() } else { failure })?;
         if compared.stopped {
             return Err(interrupted());
         }
         let ended = blocks.ended(&compared.results, compared.blocks);
-        summary::summarize(&summary::Input { ended: Some(&ended), ..self.input(case, &set, &compared) })
+        summary::summarize(&summary::Input { ended: Some(&ended), ..self.input(case, &treated, &compared) })
     }
 
     /// The diagnosis without a trial; `why` says why there is none.
     fn untried(&self, case: &Case<'_>, why: &str) -> Result<Diagnosis, Failure> {
-        let untreated = arms::untreated();
+        let untreated = treated::untreated();
         let input = summary::Input { untried: Some(why), ..self.input(case, &untreated, &self.pilot.launches) };
         summary::summarize(&input)
     }
 
-    fn input<'a>(
-        &'a self,
-        case: &'a Case<'_>,
-        arms: &'a [arms::Treated],
-        comparison: &'a Comparison,
-    ) -> summary::Input<'a> {
+    fn input<'a>(&'a self, case: &'a Case<'_>, arms: &'a [ColdArm], comparison: &'a Comparison) -> summary::Input<'a> {
         summary::Input {
             target: case.target,
             directory: case.directory,
             arms,
             comparison,
-            plans: &self.plans,
+            candidates: &self.candidates,
+            shams: &self.shams,
             trained: &self.trained,
             found: &self.found,
             predicted: self.predicted.as_ref(),
@@ -116,14 +110,6 @@ impl Looked {
             untried: None,
             ended: None,
         }
-    }
-}
-
-fn given_up(error: ComparisonError<Failure>) -> Failure {
-    match error {
-        ComparisonError::Stopped => interrupted(),
-        ComparisonError::Launch { source, .. } => source,
-        error @ ComparisonError::NeverReady { .. } => Failure::from_error(Kind::Target, &error),
     }
 }
 

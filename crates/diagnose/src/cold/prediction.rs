@@ -1,8 +1,9 @@
 //! The predicted saving, made and written down before the first treated launch: a few untreated cold and warm launches
 //! give the two ends, and the prefetcher's speed is measured with no target beside it.
 
-use super::arms::{Launches, PlanFile, untreated};
+use super::plans::PlanFile;
 use super::training::ReadByLaunches;
+use crate::Case;
 use crate::directory::{COLD, write_json};
 use crate::plan_files::trainings;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,7 @@ use slowpath_session::target::{Target, launcher};
 use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_tables::{Bytes, Quantity, Unit};
 use slowpath_verify::lab_session::lab_failure;
+use slowpath_verify::treated::cold::{ColdLaunches, untreated};
 use slowpath_verify::{ArmResult, Comparison, Metric, Sample, cold};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -95,15 +97,9 @@ fn median(values: &[f64]) -> f64 {
 }
 
 /// Makes the pilot launches.
-pub fn pilot(
-    target: &Target,
-    lab: &mut Lab,
-    plans: &[PlanFile],
-    read: &mut ReadByLaunches,
-    progress: &dyn Progress,
-) -> Result<Pilot, Failure> {
-    let settings = lab.settings();
-    let mut launches = Launches::new(target, &mut *lab, read, settings);
+pub fn pilot(case: &Case<'_>, lab: &mut Lab, plan: &PlanFile, read: &mut ReadByLaunches) -> Result<Pilot, Failure> {
+    let Case { target, directory, progress, .. } = *case;
+    let mut launches = ColdLaunches::new(target, &mut *lab, directory, read.at_least, &mut read.pages);
     let arms = untreated();
     let mut took = [Duration::ZERO; 2];
     let mut results = [ArmResult::default(), ArmResult::default()];
@@ -117,7 +113,7 @@ pub fn pilot(
             match launched {
                 Sample::Measured(measured) => results[index].launches[number] = Some(measured),
                 Sample::Failed(reason) => return Err(Failure::new(Kind::Target, reason)),
-                Sample::Stopped => return Err(Failure::new(Kind::Interrupted, "interrupted")),
+                Sample::Stopped => return Err(super::interrupted()),
                 Sample::Discarded(reason) => results[index].discarded.push(reason),
             }
         }
@@ -140,7 +136,6 @@ pub fn pilot(
         stopped: false,
     };
     progress.step("measuring the prefetcher alone");
-    let plan = plans.iter().find(|plan| plan.is_the_fix()).ok_or_else(|| Failure::new(Kind::Machine, "no plan"))?;
     Ok(Pilot { cold, warm, costs: prefetch_costs(target, lab, plan)?, launches, pace })
 }
 
@@ -184,11 +179,10 @@ fn with_misses(costs: PrefetchCosts, directory: &Path, progress: &dyn Progress) 
 pub fn predict(
     target: &Target,
     directory: &Path,
-    plans: &[PlanFile],
+    plan: &PlanFile,
     pilot: &Pilot,
     progress: &dyn Progress,
 ) -> Result<Option<Predicted>, Failure> {
-    let Some(plan) = plans.iter().find(|plan| plan.is_the_fix()) else { return Ok(None) };
     as_user(&target.identity, &Work::writing_beneath("predicting the change", directory), || {
         let (demands, _) = trainings(&[directory.to_path_buf()], |text| progress.warn(text))?;
         let costs = with_misses(pilot.costs, directory, progress)?;

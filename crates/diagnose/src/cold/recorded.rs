@@ -1,6 +1,6 @@
 //! What the recordings of cold launches show. They are read as the target's user.
 
-use super::arms::FIX;
+use super::plans::FIX;
 use super::prediction::Predicted;
 use super::training::LAB_DEVICE_BYTES;
 use crate::directory::{COLD, NEEDED};

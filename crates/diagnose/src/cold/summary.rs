@@ -1,7 +1,7 @@
 //! From the comparison to what is printed: arms, verdicts, the share of the gap, notes.
 
 use super::JUDGED_BY;
-use super::arms::{FIX, PlanFile, Treated};
+use super::plans::Candidate;
 use super::prediction::Predicted;
 use super::recorded::Found;
 use super::training::Trained;
@@ -10,12 +10,14 @@ use crate::blocks::Ended;
 use crate::directory::COLD;
 use crate::printed::{DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Verdict};
 use slowpath_experiment::{Level, median};
+use slowpath_fix::proposal;
 use slowpath_lab::Settings;
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::target::Target;
-use slowpath_tables::Unit;
 use slowpath_tables::missing::declared;
+use slowpath_tables::{Bytes, Quantity, Unit};
 use slowpath_verify::printed::quantity;
+use slowpath_verify::treated::cold::{ColdArm, ShamPlan};
 use slowpath_verify::{Comparison, Judgement, Metric, Role, declared_arms, judge};
 use std::path::Path;
 
@@ -26,11 +28,13 @@ pub struct Input<'a> {
     /// Where the recordings are.
     pub directory: &'a Path,
     /// The arms.
-    pub arms: &'a [Treated],
+    pub arms: &'a [ColdArm],
     /// Their launches.
     pub comparison: &'a Comparison,
-    /// The plans that were made.
-    pub plans: &'a [PlanFile],
+    /// What is tried.
+    pub candidates: &'a [Candidate],
+    /// The plans of its shams.
+    pub shams: &'a [ShamPlan],
     /// The trainings.
     pub trained: &'a Trained,
     /// What they show.
@@ -49,7 +53,6 @@ pub struct Input<'a> {
 
 /// The diagnosis.
 pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
-    let predicted = input.predicted.map(|predicted| predicted.change);
     let level = input.ended.map_or(Level::P95, |ended| ended.level);
     let judged = judge(input.comparison, JUDGED_BY, level).map_err(failed(Kind::Machine))?;
     let mut unavailable = input.found.unavailable.clone();
@@ -79,12 +82,8 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
         },
         time: input.found.time.clone().into_iter().collect(),
         findings: input.found.findings.clone(),
-        fixes: input.plans.iter().filter_map(|plan| plan.fix.clone()).collect(),
-        verdicts: judged
-            .iter()
-            .filter_map(|judgement| verdict(input, judgement))
-            .chain(input.untried.map(|why| arm_summary::not_tried(FIX, Some(FIX), JUDGED_BY, predicted, why)))
-            .collect(),
+        fixes: input.candidates.iter().filter_map(|candidate| candidate.plan.clone()).collect(),
+        verdicts: judged.iter().filter_map(|judgement| verdict(input, judgement)).chain(untried(input)).collect(),
         round_trips: Vec::new(),
         hidden_by_root: None,
         share_of_gap_removed: judged
@@ -102,15 +101,30 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
 }
 
 fn verdict(input: &Input<'_>, judgement: &Judgement) -> Option<Verdict> {
-    let treated = &input.arms[judgement.arm];
-    if treated.arm.role == Role::Warm {
+    let arm = &input.arms[judgement.arm];
+    if arm.arm.role == Role::Warm {
         return None;
     }
-    let predicted = input.predicted.filter(|_| treated.is_the_fix()).map(|predicted| predicted.change);
-    let verdict = arm_summary::verdict(&treated.arm, treated.fix, judgement, JUDGED_BY, predicted);
-    // The shams are preload plans: what has no plan has none of its kind.
-    let has_sham = matches!(treated.treatment, super::arms::Treatment::Plan { .. });
-    Some(Verdict { against_sham: verdict.against_sham.filter(|_| has_sham), ..verdict })
+    let candidate = arm.tried.map(|number| &input.candidates[number]);
+    let fix = candidate.and_then(|candidate| candidate.fix);
+    let predicted = candidate.and_then(|candidate| predicted(input, candidate));
+    Some(arm_summary::verdict(&arm.arm, fix, judgement, JUDGED_BY, predicted))
+}
+
+/// Verdicts on the fixes where none was tried.
+fn untried<'a>(input: &'a Input<'_>) -> impl Iterator<Item = Verdict> + 'a {
+    let why = input.untried.into_iter();
+    let fixes = || input.candidates.iter().filter(|candidate| candidate.fix.is_some());
+    why.flat_map(move |why| {
+        fixes().map(move |candidate| {
+            let name = &candidate.tried.arm.name;
+            arm_summary::not_tried(name, candidate.fix, JUDGED_BY, predicted(input, candidate), why)
+        })
+    })
+}
+
+fn predicted(input: &Input<'_>, candidate: &Candidate) -> Option<Quantity> {
+    input.predicted.filter(|_| candidate.is_predicted()).map(|predicted| predicted.change)
 }
 
 fn notes(input: &Input<'_>) -> Vec<String> {
@@ -129,6 +143,10 @@ fn notes(input: &Input<'_>) -> Vec<String> {
         let missing = input.comparison.results.iter().find_map(|result| result.missing_children(Metric::Cpu));
         notes.extend(missing.map(str::to_owned));
     }
+    let others = not_in_this_set(input);
+    if !others.is_empty() {
+        notes.push(format!("fixes that `--arms standard` tries: {}", others.join(", ")));
+    }
     if trained.discarded > 0 {
         notes.push(format!("{} recorded launches were not cold and were repeated", trained.discarded));
     }
@@ -138,14 +156,21 @@ fn notes(input: &Input<'_>) -> Vec<String> {
     notes
 }
 
+/// Fixes for cold launches that findings name and that are not among what is tried.
+fn not_in_this_set(input: &Input<'_>) -> Vec<String> {
+    let is_tried = |name: &str| input.candidates.iter().any(|candidate| candidate.fix == Some(name));
+    let named = proposal::others(&input.found.findings);
+    named.into_iter().filter(|name| !is_tried(name)).collect()
+}
+
 /// Whether the sham that reads read what it was to, beside a cold launch.
 fn sham_reads(input: &Input<'_>) -> Option<String> {
     let read = |name: &str| {
         let position = input.arms.iter().position(|treated| treated.arm.name == name)?;
         median::point(&input.comparison.results[position].values(Metric::BytesRead))
     };
-    let sham = input.plans.iter().find(|plan| plan.is_sham_that_reads())?;
-    missing_reads(&sham.name, sham.bytes.as_mb(), (read(&sham.name)? - read(declared_arms::COLD.name)?) / 1e6)
+    let sham = input.shams.iter().find(|sham| sham.bytes > Bytes(0))?;
+    missing_reads(sham.name(), sham.bytes.as_mb(), (read(sham.name())? - read(declared_arms::COLD.name)?) / 1e6)
 }
 
 /// Said where a tenth or more of the MB is missing that a sham was to read: it was ended first, or could not read them.
@@ -165,12 +190,12 @@ fn bound(input: &Input<'_>, bandwidth: u64, iops: u64) -> String {
         return format!("the device is limited to {iops} reads a second");
     }
     let bound_ms = needed.0 as f64 / bandwidth as f64 * 1e3;
-    let measured = input.arms.iter().zip(&input.comparison.results).find(|(treated, _)| treated.is_the_fix()).and_then(
-        |(_, result)| {
+    let is_the_plan = |arm: &ColdArm| arm.tried.is_some_and(|number| input.candidates[number].is_predicted());
+    let measured =
+        input.arms.iter().zip(&input.comparison.results).find(|(arm, _)| is_the_plan(arm)).and_then(|(_, result)| {
             let values = result.values(JUDGED_BY);
             median::point(&values)
-        },
-    );
+        });
     let reached = measured.map_or(String::new(), |ms| {
         format!("; with the plan a launch takes {ms:.0} ms, so the bound is {:.0} % of it", bound_ms / ms * 100.0)
     });

@@ -25,7 +25,7 @@ pub mod wrapper;
 use crate::preload_plan::program::ReplayProgram;
 use crate::treatment::Treatment;
 use crate::word::Word;
-use crate::{FixPlan, Scope};
+use crate::{FixPlan, Scope, readahead_size};
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
 use std::path::Path;
@@ -144,9 +144,9 @@ pub fn refused_everywhere(plan: &FixPlan) -> Option<Refusal> {
             "it is a change of the program's source, which slowpath only shows",
             format!("change the source: {place}"),
         )),
-        Treatment::Readahead { .. } => Some(Refusal::new(
+        Treatment::Readahead { kib } => Some(Refusal::new(
             "it is a setting of a device, which affects every program on it",
-            "write read_ahead_kb of the device, as the fix says",
+            readahead_size::by_hand(*kib),
         )),
         Treatment::None if plan.scope == Scope::Source => {
             Some(Refusal::new("it is a change of the program's source", plan.trial.how.clone()))
@@ -324,6 +324,8 @@ pub(crate) mod tests {
         let source = plan(Treatment::Source { place: "copy (a.c:1)".to_owned() });
         assert!(refused_everywhere(&source).unwrap().remedy.contains("a.c:1"));
         assert!(refused_everywhere(&plan(Treatment::None)).unwrap().remedy.contains("diagnose again"));
+        let device = plan(Treatment::Readahead { kib: 512 });
+        assert!(refused_everywhere(&device).unwrap().remedy.contains("blockdev --setra 1024 "));
         assert_eq!(refused_everywhere(&plan(replay())), None);
     }
 

@@ -16,7 +16,10 @@
 use crate::preload_plan::{PlanOptions, PlannedFile, PlannedRange, PreloadPlan, Provenance};
 use serde::{Deserialize, Serialize};
 use slowpath_tables::{PAGE_SIZE, Pages};
-use std::io::{self, BufRead, Read, Write};
+use std::fs::OpenOptions;
+use std::io::{self, BufRead, BufWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 /// Name and version of the format.
 pub const SCHEMA: &str = "slowpath-preload-plan/1";
@@ -91,6 +94,16 @@ pub fn write(plan: &PreloadPlan, mut to: impl Write) -> io::Result<()> {
         writeln!(to, "[{},{},{}]", range.file, range.page.0, range.pages.0)?;
     }
     to.flush()
+}
+
+/// Writes a plan into a file of its own, which everybody may read and no link leads to.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn create(plan: &PreloadPlan, to: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o644).custom_flags(libc::O_NOFOLLOW);
+    write(plan, BufWriter::new(options.open(to)?))
 }
 
 struct Lines<R> {

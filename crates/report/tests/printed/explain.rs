@@ -10,7 +10,10 @@ fn names_are_found_as_people_write_them() {
     assert_eq!(first("Not shown"), "not_shown");
     assert_eq!(first("probe first_wait"), "probe <name>");
     assert_eq!(first("whole_files"), "whole_files");
-    assert_eq!(first("readahead_512k"), "readahead_<kib>k");
+    assert_eq!(first("readahead_size 512"), "readahead_size");
+    assert_eq!(first("readahead_512k"), "readahead_size");
+    assert_eq!(first("reuse_buffer 2"), "reuse_buffer");
+    assert!(named("reuse_buffer x").is_empty() && named("reuse_buffer 2 3").is_empty());
     assert_eq!(first("time ledger"), "time ledger");
 }
 

@@ -92,7 +92,7 @@ pub struct Launches<'a> {
 }
 
 /// The hint for an arm that never got ready.
-const HINT: &str = "`--ready WHEN` says what ready means, `--timeout SECONDS` how long it may take";
+pub(crate) const HINT: &str = "`--ready WHEN` says what ready means, `--timeout SECONDS` how long it may take";
 
 /// Name of the variable that gives every block an environment of another size.
 const PAD: &str = "SLOWPATH_ENVIRONMENT_PAD";

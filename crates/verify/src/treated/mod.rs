@@ -1,0 +1,29 @@
+//! From treatments to arms: what fixes do to a launch (`slowpath_fix::Treatment`) becomes launches that have it, beside the untreated
+//! launch and a sham of the same kind.
+//!
+//! Owns which arms and shams a list of treatments has, cold ([`cold`]) and warm ([`warm`]), what is done once before their launches, and
+//! how one of these is made. Knows the kinds of treatments and no fix. Leaves to its callers which treatments are tried, what is
+//! predicted of them, when there are enough launches, and what is published; the rule of the verdict is [`crate::judgement`].
+
+pub mod cold;
+
+use crate::comparison::{Arm, Role};
+use slowpath_fix::{FixPlan, Treatment};
+
+/// What is tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// Its arm. Who makes the arms says which sham it has.
+    pub arm: Arm,
+    /// What the launches of the arm have.
+    pub treatment: Treatment,
+}
+
+impl Tried {
+    /// A fix, under the name of its plan. Where slowpath cannot try it, its launches would have nothing: no arm is made of it.
+    pub fn fix(plan: &FixPlan) -> Self {
+        let (name, title) = (plan.name.clone(), plan.title.clone());
+        let treatment = if plan.trial.possible { plan.treatment.clone() } else { Treatment::None };
+        Self { arm: Arm { name, title, role: Role::Fix, sham: None }, treatment }
+    }
+}
