@@ -70,6 +70,8 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
             blocks: u32::try_from(input.comparison.blocks).unwrap_or(u32::MAX),
             conditions: input.conditions.clone(),
             judged_by: JUDGED_BY,
+            error_rate: input.ended.map(Ended::error_rate),
+            interval_level: input.ended.map(|ended| ended.level.fraction()),
             arms: input
                 .arms
                 .iter()
@@ -78,7 +80,9 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
                 .collect(),
         },
         time: input.found.time.clone().into_iter().collect(),
+        looked_for: vec![input.found.looked_for.clone()],
         findings: input.found.findings.clone(),
+        shared_findings: 0,
         fixes: input.plans.iter().filter_map(|plan| plan.fix.clone()).collect(),
         verdicts: judged
             .iter()
