@@ -6,7 +6,9 @@
 use crate::finding::Finding;
 use crate::findings::Observation;
 use crate::findings::memory_use::MemoryUse;
+use crate::needs::Need;
 use crate::stacks::call_stacks::CallStacks;
+use crate::threshold::Threshold;
 
 /// Where a finding shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +37,10 @@ pub struct Declaration {
     pub helps: &'static str,
     /// How to see it with a standard tool.
     pub by_hand: &'static str,
-    /// From which cost on it is reported: `1 ms and 0.5 % of the CPU time`.
-    pub least: fn() -> String,
+    /// From which cost on it is reported.
+    pub threshold: Threshold,
+    /// What must be recorded for it to be seen.
+    pub needs: &'static [Need],
     /// Where it shows.
     pub shows_in: ShowsIn,
     /// Looks for it.

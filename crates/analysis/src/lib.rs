@@ -17,11 +17,13 @@ pub mod io;
 pub mod launch_facts;
 pub mod memory;
 pub mod metrics;
+pub mod needs;
 pub mod not_recorded;
 pub mod printed;
 pub mod processes;
 pub mod stacks;
 pub mod starts;
+pub mod threshold;
 pub mod time;
 
 pub use declaration::{Declaration, ShowsIn};

@@ -24,11 +24,21 @@ pub struct Blocks<'a> {
 pub struct Ended {
     /// Level of its intervals.
     pub level: Level,
+    /// Level with which all of them hold together.
+    pub whole: Level,
     /// Why it has fewer blocks than there would be with enough time, where it has.
     pub why: Option<String>,
 }
 
-/// Blocks that there is time for where one takes `block` and what comes before the first takes `before`.
+impl Ended {
+    /// The error that all intervals together may spend, without the digits that a level as a fraction does not hold.
+    pub fn error_rate(&self) -> f64 {
+        (self.whole.error() * 1e9).round() / 1e9
+    }
+}
+
+/// Blocks that there is time for where one takes `block` and what comes before the first takes `before`. `whole` is the level with which all
+/// intervals are to hold together.
 ///
 /// # Errors
 /// Fewer than it takes to judge `arms`.
@@ -38,8 +48,9 @@ pub fn planned<'a>(
     limit: &TimeLimit,
     block: Duration,
     before: Duration,
+    whole: Level,
 ) -> Result<usize, Too> {
-    limit.blocks(wanted(case), judged(arms), block, before)
+    limit.blocks(wanted(case), whole.shared_by(judged(arms)), block, before)
 }
 
 fn wanted(case: &Case<'_>) -> u32 {
@@ -47,11 +58,18 @@ fn wanted(case: &Case<'_>) -> u32 {
 }
 
 impl<'a> Blocks<'a> {
-    /// `planned` blocks of these arms, judged by `metric`, or fewer where no number is asked for.
-    pub fn new(case: &Case<'_>, arms: Vec<Arm>, planned: usize, metric: Metric, limit: &'a TimeLimit) -> Self {
+    /// `planned` blocks of these arms, judged by `metric`, or fewer where no number is asked for. All intervals together hold with `whole`.
+    pub fn new(
+        case: &Case<'_>,
+        arms: Vec<Arm>,
+        planned: usize,
+        metric: Metric,
+        limit: &'a TimeLimit,
+        whole: Level,
+    ) -> Self {
         let rule = match case.blocks {
-            Some(_) => UntilDecided::fixed(&arms, metric),
-            None => UntilDecided::new(&arms, planned, metric),
+            Some(_) => UntilDecided::fixed(&arms, metric, whole),
+            None => UntilDecided::new(&arms, planned, metric, whole),
         };
         Self { arms, wanted: wanted(case) as usize, planned, rule, limit }
     }
@@ -77,6 +95,6 @@ impl<'a> Blocks<'a> {
             }
             () => None,
         };
-        Ended { level: self.rule.level(blocks), why }
+        Ended { level: self.rule.level(blocks), whole: self.rule.whole(), why }
     }
 }

@@ -1,12 +1,14 @@
 //! A diagnosis without a mode: looks at warm and at cold launches, tries first what costs more, and gives one answer.
 //!
 //! A half that this machine cannot have, or that the time does not suffice for, is a gap of the diagnosis and no failure.
+//!
+//! The trials of both halves share one error rate. How is decided by what asks for a trial, and by whether the first half had one, and never
+//! by what its launches showed ([`level_of_each`], [`level_of_second`]).
 
-use crate::looked_for::looked_for;
 use crate::printed::Diagnosis;
 use crate::time_limit::TimeLimit;
 use crate::{Case, cold, warm};
-use slowpath_analysis::ShowsIn;
+use slowpath_experiment::Level;
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::{interrupt, recorded_launch};
 use slowpath_tables::Unavailable;
@@ -34,20 +36,13 @@ pub fn run(case: &Case<'_>, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
         }
         None => or_gap(&declared::COLD_LAUNCHES, "--cold", gap_kinds, look_at_cold(case), &mut gaps)?,
     };
-    let (is_cold, is_warm) = (cold.is_some(), warm.is_some());
     let mut diagnosis = match (cold, warm) {
         (Some(cold), Some(warm)) => both(case, limit, cold, &warm.beside_cold())?,
-        (Some(mut cold), None) => cold.tried_if_asked_for(case, limit)?,
-        (None, Some(warm)) => warm.tried(case, limit)?,
+        (Some(mut cold), None) => cold.tried_if_asked_for(case, limit, Level::P95)?,
+        (None, Some(warm)) => warm.tried(case, limit, Level::P95)?,
         (None, None) => return Err(Failure::unavailable("diagnose", &gaps)),
     };
     diagnosis.unavailable.extend(gaps);
-    if diagnosis.findings.is_empty() {
-        diagnosis.notes.push(looked_for(|shows_in| match shows_in {
-            ShowsIn::ColdLaunches => is_cold,
-            ShowsIn::WarmLaunches | ShowsIn::AnyWork => is_warm,
-        }));
-    }
     Ok(diagnosis)
 }
 
@@ -63,13 +58,27 @@ fn look_at_cold(case: &Case<'_>) -> Result<cold::Looked, Failure> {
 
 /// What costs more is tried first, and the other in the time that is left.
 fn both(case: &Case<'_>, limit: &TimeLimit, mut cold: cold::Looked, warm: &warm::Looked) -> Result<Diagnosis, Failure> {
+    let level = level_of_each([cold.asks_for_a_trial(), warm.asks_for_a_trial()]);
     let (cold, warm) = if warm.worst() > cold.worst() {
-        let warm = warm.tried(case, limit)?;
-        (cold.tried_if_asked_for(case, limit)?, warm)
+        let warm = warm.tried(case, limit, level)?;
+        (cold.tried_if_asked_for(case, limit, level_of_second(level, &warm))?, warm)
     } else {
-        (cold.tried_if_asked_for(case, limit)?, warm.tried(case, limit)?)
+        let cold = cold.tried_if_asked_for(case, limit, level)?;
+        let level = level_of_second(level, &cold);
+        (cold, warm.tried(case, limit, level)?)
     };
     Ok(Diagnosis::of_both(cold, warm))
+}
+
+/// The level with which all intervals of one half hold: where both ask for a trial, each may spend half of the error.
+fn level_of_each(ask_for_a_trial: [bool; 2]) -> Level {
+    Level::P95.shared_by(ask_for_a_trial.into_iter().filter(|asks| *asks).count())
+}
+
+/// The same of the half that is tried second: all of the error is left where the first had no trial after all (the time did not suffice, or
+/// nothing could be launched). A first half without a trial concludes nothing, so it spends nothing.
+fn level_of_second(level: Level, first: &Diagnosis) -> Level {
+    if first.launch.error_rate.is_some() { level } else { Level::P95 }
 }
 
 /// A failure of one of `gap_kinds` becomes a gap; others, and an interrupt, end the diagnosis.
@@ -118,6 +127,13 @@ mod tests {
         let mut gaps = Vec::new();
         or_gap::<()>(&declared::COLD_LAUNCHES, "--cold", gap_kinds, Err(failure), &mut gaps).ok()?;
         gaps.pop().map(|gap| gap.reason)
+    }
+
+    #[test]
+    fn two_halves_that_ask_for_a_trial_share_one_error_rate_and_one_alone_has_all_of_it() {
+        let half = Level::P95.shared_by(2);
+        assert_eq!(level_of_each([true, true]), half);
+        assert!([[true, false], [false, true], [false, false]].map(level_of_each).iter().all(|one| *one == Level::P95));
     }
 
     #[test]

@@ -27,7 +27,6 @@ pub mod directory;
 mod file_trial;
 mod hidden_by_root;
 pub mod kept;
-mod looked_for;
 mod observed;
 pub mod plan_files;
 pub mod printed;
@@ -43,6 +42,8 @@ pub use hidden_by_root::used_artifacts;
 pub use time_limit::TimeLimit;
 
 use crate::printed::Diagnosis;
+use slowpath_analysis::printed::looked_for;
+use slowpath_experiment::Level;
 use slowpath_lab::Settings;
 use slowpath_session::Progress;
 use slowpath_session::failure::Failure;
@@ -96,10 +97,13 @@ pub enum ArmSet {
 /// The target failed, this machine cannot do it, or the user ended it; what was recorded until then is kept.
 pub fn diagnose(case: &Case<'_>, launches: Launches, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
     let mut diagnosis = match launches {
-        Launches::Warm => warm::look(case)?.tried(case, limit)?,
-        Launches::Cold => cold::look(case)?.tried(case, limit)?,
+        Launches::Warm => warm::look(case)?.tried(case, limit, Level::P95)?,
+        Launches::Cold => cold::look(case)?.tried(case, limit, Level::P95)?,
         Launches::Both => both::run(case, limit)?,
     };
+    if diagnosis.findings.is_empty() {
+        diagnosis.notes.push(looked_for::list(&diagnosis.looked_for));
+    }
     // Nothing of it, nor ctrl-C meanwhile, takes away what was measured.
     match hidden_by_root::look(case) {
         Ok(found) => {

@@ -5,13 +5,13 @@
 use crate::arm_summary::not_tried;
 use crate::denied_files::with_changes;
 use crate::directory::RUNNING;
-use crate::looked_for::looked_for;
 use crate::observed;
 use crate::printed::{DIAGNOSE_SCHEMA, Diagnosis, LaunchSummary, RunningSummary, Verdict};
 use serde::{Deserialize, Serialize};
+use slowpath_analysis::Finding;
+use slowpath_analysis::printed::looked_for::{self, LookedFor};
 use slowpath_analysis::printed::round_trips::{ReplyPair, of_tables as round_trips_of};
 use slowpath_analysis::printed::time_spent::{Condition, TimeSpent, of_tables as time_spent_of};
-use slowpath_analysis::{Finding, ShowsIn, findings};
 use slowpath_capture::Options;
 use slowpath_fix::program::RunsAs;
 use slowpath_fix::{Machine, Proposal, propose};
@@ -40,6 +40,7 @@ const LONGEST: u64 = 2 << 20;
 #[derive(Serialize, Deserialize)]
 struct Found {
     findings: Vec<Finding>,
+    looked_for: LookedFor,
     proposals: Vec<Proposal>,
     time: Option<TimeSpent>,
     round_trips: Vec<ReplyPair>,
@@ -116,7 +117,7 @@ fn real_ids(status: &str) -> Option<RunsAs> {
 fn found(directory: &Path, seen: &[Seen], machine: &Machine, progress: &dyn Progress) -> Result<Found, Failure> {
     let tables = open(directory, |text| progress.warn(text))?;
     let mut unavailable = tables.manifest.unavailable.clone();
-    let findings = findings::of_recordings(&[&tables], None);
+    let (findings, looked_for) = looked_for::search(&tables, None, Condition::Running);
     let elsewhere = seen.iter().find(|one| !one.shares_files);
     if let Some(one) = elsewhere {
         unavailable.push(declared::FILES_OF_PROCESS.of(
@@ -148,7 +149,16 @@ fn found(directory: &Path, seen: &[Seen], machine: &Machine, progress: &dyn Prog
     let ended = tables.manifest.ended.unwrap_or(tables.manifest.started);
     let watched = Quantity::exact((ended - tables.manifest.started).as_ms() / 1e3, Unit::S);
     let round_trips = round_trips_of(&tables);
-    Ok(Found { findings, proposals, time, round_trips, watched, losses: tables.manifest.losses.clone(), unavailable })
+    Ok(Found {
+        findings,
+        looked_for,
+        proposals,
+        time,
+        round_trips,
+        watched,
+        losses: tables.manifest.losses.clone(),
+        unavailable,
+    })
 }
 
 /// The variables of proc_pid_environ(5): `NAME=VALUE`, each ended by NUL.
@@ -186,7 +196,7 @@ fn summarize(place: &Path, words: String, stop: String, seen: &[Seen], found: Fo
         notes.push(format!("to try the fixes, launch what does the same work and ends or gets ready: {again}"));
     }
     if found.findings.is_empty() {
-        notes.push(looked_for(|shows_in| shows_in == ShowsIn::AnyWork));
+        notes.push(looked_for::list(std::slice::from_ref(&found.looked_for)));
     }
     let gaps = found.proposals.iter().filter_map(|proposal| proposal.gap.clone());
     Diagnosis {
@@ -202,11 +212,15 @@ fn summarize(place: &Path, words: String, stop: String, seen: &[Seen], found: Fo
             blocks: 0,
             conditions: Vec::new(),
             judged_by: Metric::Cpu,
+            error_rate: None,
+            interval_level: None,
             arms: Vec::new(),
         },
         time: found.time.into_iter().collect(),
+        looked_for: vec![found.looked_for],
         round_trips: found.round_trips,
         findings: found.findings,
+        shared_findings: 0,
         verdicts: found.proposals.iter().map(verdict).collect(),
         unavailable: found.unavailable.iter().cloned().chain(gaps).collect(),
         fixes: found.proposals.into_iter().map(|proposal| proposal.plan).collect(),

@@ -47,13 +47,13 @@ impl TimeLimit {
     /// Blocks to run: `most`, or as many as fit where one takes `block` and what comes before the first takes `before`.
     ///
     /// # Errors
-    /// Fewer fit than it takes to judge `judged` arms, and fewer than `most`.
-    pub fn blocks(&self, most: u32, judged: usize, block: Duration, before: Duration) -> Result<usize, Too> {
+    /// Fewer fit than it takes for intervals of `level`, and fewer than `most`.
+    pub fn blocks(&self, most: u32, level: Level, block: Duration, before: Duration) -> Result<usize, Too> {
         let most = most as usize;
         let Some(left) = self.left() else { return Ok(most) };
         let before = before.mul_f64(SLACK);
-        blocks(left.saturating_sub(before), most, judged, block).ok_or_else(|| {
-            let needed = before + block.mul_f64(SLACK * fewest(judged).min(most) as f64);
+        blocks(left.saturating_sub(before), most, level, block).ok_or_else(|| {
+            let needed = before + block.mul_f64(SLACK * looks::fewest_blocks(level).min(most) as f64);
             Too {
                 long: format!(
                     "its launches take some {}, more than is left of {} s (--max-time)",
@@ -65,15 +65,10 @@ impl TimeLimit {
     }
 }
 
-fn blocks(left: Duration, most: usize, judged: usize, block: Duration) -> Option<usize> {
+fn blocks(left: Duration, most: usize, level: Level, block: Duration) -> Option<usize> {
     let fitting = (left.as_secs_f64() / (block.as_secs_f64() * SLACK).max(1e-6)) as usize;
     let blocks = fitting.min(most);
-    (blocks >= fewest(judged).min(most)).then_some(blocks)
-}
-
-/// Blocks from which on `judged` arms that share one error rate have intervals.
-fn fewest(judged: usize) -> usize {
-    looks::fewest_blocks(Level::P95.shared_by(judged))
+    (blocks >= looks::fewest_blocks(level).min(most)).then_some(blocks)
 }
 
 #[cfg(test)]
@@ -83,26 +78,28 @@ mod tests {
     #[test]
     fn as_many_blocks_as_fit_and_no_trial_that_could_not_judge() {
         let second = Duration::from_secs(1);
-        assert_eq!(blocks(100 * second, 15, 4, second), Some(15));
-        assert_eq!(blocks(14 * second, 15, 4, second), Some(11));
-        assert_eq!(blocks(9 * second, 15, 4, second), None);
-        assert_eq!(blocks(9 * second, 2, 4, second), Some(2), "who asks for two blocks gets them");
+        let four = Level::P95.shared_by(4);
+        assert_eq!(blocks(100 * second, 15, four, second), Some(15));
+        assert_eq!(blocks(14 * second, 15, four, second), Some(11));
+        assert_eq!(blocks(9 * second, 15, four, second), None);
+        assert_eq!(blocks(9 * second, 2, four, second), Some(2), "who asks for two blocks gets them");
+        let fewest = |arms| looks::fewest_blocks(Level::P95.shared_by(arms));
         assert_eq!([1, 4, 8].map(fewest), [6, 8, 9]);
     }
 
     #[test]
     fn without_a_limit_all_blocks_are_run_and_a_limit_is_told_where_it_is_too_short() {
         let hour = Duration::from_secs(3600);
-        assert_eq!(TimeLimit::from_now(None).blocks(15, 4, hour, hour).ok(), Some(15));
+        assert_eq!(TimeLimit::from_now(None).blocks(15, Level::P95.shared_by(4), hour, hour).ok(), Some(15));
         let minute = TimeLimit::from_now(Some(Duration::from_secs(60)));
-        let said = minute.blocks(15, 1, hour, Duration::ZERO).err().unwrap().long;
+        let said = minute.blocks(15, Level::P95, hour, Duration::ZERO).err().unwrap().long;
         assert_eq!(said, "its launches take some 450 min, more than is left of 60 s (--max-time)");
     }
 
     #[test]
     fn what_comes_before_the_first_block_takes_time_too() {
         let limit = TimeLimit::from_now(Some(Duration::from_secs(100)));
-        let blocks = |before| limit.blocks(15, 1, Duration::from_secs(8), Duration::from_secs(before)).ok();
+        let blocks = |before| limit.blocks(15, Level::P95, Duration::from_secs(8), Duration::from_secs(before)).ok();
         assert_eq!(blocks(0), Some(9));
         assert_eq!(blocks(16), Some(7));
         assert_eq!(blocks(40), None);

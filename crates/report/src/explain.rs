@@ -267,7 +267,7 @@ fn of_finding(finding: &slowpath_analysis::Declaration) -> Explanation {
         ("why it costs", finding.why),
         ("what helps", finding.helps),
         ("see it by hand", finding.by_hand),
-        ("reported from", &(finding.least)()),
+        ("reported from", &finding.threshold.words()),
         ("looked for in", seen),
     ]);
     let (kind, name, title) = (NameKind::Finding, finding.name.to_owned(), finding.title.to_owned());

@@ -12,7 +12,7 @@ use slowpath_analysis::findings::{Observation, of_observation};
 use slowpath_analysis::io::demand::{Demand, NeededUnknown};
 use slowpath_analysis::io::io_map::{IoMap, io_map};
 use slowpath_analysis::launch_facts::LaunchFacts;
-use slowpath_analysis::printed::{ledger, usage};
+use slowpath_analysis::printed::{ledger, looked_for, usage};
 use slowpath_analysis::stacks::call_stacks::CallStacks;
 use slowpath_analysis::starts::sibling_starts::{SiblingStarts, sibling_starts};
 use slowpath_analysis::time::ledger::not_asked_for;
@@ -140,6 +140,9 @@ impl ReportData {
         if let Some(half) = diagnosis.following() {
             let kind = if half.warm { "warm" } else { "cold" };
             leading.notes.insert(0, format!("{kind} launches too were diagnosed: {}", sentences(&half)));
+        }
+        if let Some(text) = looked_for::sentence(&diagnosis.looked_for) {
+            leading.notes.insert(0, text);
         }
         Self::of_tables(shown, needed, Some(leading), generated)
     }

@@ -27,6 +27,7 @@ mod layout;
 mod layout_trial;
 mod ledger;
 mod line;
+mod looked_for;
 mod preload;
 mod recorded;
 mod recording_comparison;
@@ -119,6 +120,7 @@ fn summary(diagnosis: &Diagnosis, taken: usize, style: &Style) -> String {
     let verdicts = |half: &Diagnosis| (if half.warm { warm::verdicts } else { sections::verdicts })(half, style);
     sections.extend(halves.iter().map(verdicts));
     sections.push(hidden_by_root::section(diagnosis.hidden_by_root.as_ref(), style));
+    sections.push(looked_for::section(&diagnosis.looked_for, style));
     sections.push(sections::doubts(&diagnosis.losses, &diagnosis.unavailable, &diagnosis.notes, style));
     sections.push(sections::recording(&diagnosis.recording, &diagnosis.losses, style));
     screen(sections, Rest::InReport, style)

@@ -80,7 +80,7 @@ pub const ALL: [Term; 17] = [
         name: "95 % interval",
         title: "the confidence interval of a median or of a paired difference",
         what: "Differences are Hodges-Lehmann estimates of the pairs of a block, with the interval of the signed rank. The arms \
-               of one diagnosis share one error rate: all their intervals hold together with 95 %.",
+               of one diagnosis, cold and warm, share one error rate: all their intervals hold together with 95 %.",
     },
     Term {
         name: "confidence",

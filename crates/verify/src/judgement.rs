@@ -2,7 +2,7 @@
 //! what surrounds the fix is never taken for the fix's effect. The metric is the caller's choice, made before the first launch.
 //!
 //! The arms of one comparison share one error rate ([`crate::until_decided`]): each interval is wide enough that all of them hold
-//! together with 95 %.
+//! together with 95 %, with those of other comparisons of the same question.
 
 use crate::comparison::{Arm, Comparison, Role};
 use slowpath_experiment::effect::{Effect, paired};
@@ -115,7 +115,7 @@ mod tests {
     }
 
     fn judgements(comparison: &Comparison, metric: Metric) -> Result<Vec<Judgement>, SampleError> {
-        let level = UntilDecided::fixed(&comparison.arms, metric).level(comparison.blocks);
+        let level = UntilDecided::fixed(&comparison.arms, metric, Level::P95).level(comparison.blocks);
         judge(comparison, metric, level)
     }
 

@@ -2,6 +2,9 @@
 //!
 //! The looks are planned before the first launch ([`slowpath_experiment::looks`]), and every arm shares one error rate with the others
 //! over all looks: that a trial ends when its fixes are decided takes nothing from "all intervals together hold with 95 %".
+//!
+//! Whoever runs several trials gives each a level of its own, so that those of all trials together have that error rate
+//! ([`Level::shared_by`]); before the first launch of the first one.
 
 use crate::comparison::{Arm, ArmResult, Role, matrix};
 use crate::judgement::judge_samples;
@@ -18,20 +21,23 @@ pub fn judged<'a>(arms: impl Iterator<Item = &'a Arm>) -> usize {
 #[derive(Debug)]
 pub struct UntilDecided {
     looks: Option<Looks>,
+    /// Of all arms together.
+    whole: Level,
+    /// Of one arm.
     base: Level,
     metric: Metric,
 }
 
 impl UntilDecided {
-    /// Of at most `most` blocks of these arms, judged by `metric`.
-    pub fn new(arms: &[Arm], most: usize, metric: Metric) -> Self {
-        let fixed = Self::fixed(arms, metric);
+    /// Of at most `most` blocks of these arms, judged by `metric`: all their intervals together hold with the level `whole`.
+    pub fn new(arms: &[Arm], most: usize, metric: Metric, whole: Level) -> Self {
+        let fixed = Self::fixed(arms, metric, whole);
         Self { looks: Some(Looks::early(most, fixed.base)), ..fixed }
     }
 
     /// As many blocks as were asked for, whatever they show.
-    pub fn fixed(arms: &[Arm], metric: Metric) -> Self {
-        Self { looks: None, base: Level::P95.shared_by(judged(arms.iter())), metric }
+    pub fn fixed(arms: &[Arm], metric: Metric, whole: Level) -> Self {
+        Self { looks: None, whole, base: whole.shared_by(judged(arms.iter())), metric }
     }
 
     /// Whether every fix is decided after so many blocks: it helps, hurts, or makes no difference that anybody would act on.
@@ -41,6 +47,11 @@ impl UntilDecided {
         let Ok(judgements) = judge_samples(arms, &samples, self.metric, level) else { return false };
         let mut fixes = judgements.iter().filter(|one| arms[one.arm].role == Role::Fix).peekable();
         fixes.peek().is_some() && fixes.all(|one| !matches!(one.outcome, Outcome::Inconclusive | Outcome::NotTestable))
+    }
+
+    /// The level with which all intervals of the trial hold together.
+    pub fn whole(&self) -> Level {
+        self.whole
     }
 
     /// The level of the intervals of a trial that ended after so many blocks.
@@ -84,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_large_effect_ends_the_trial_at_the_first_look() {
-        let rule = UntilDecided::new(&arms(), 15, Metric::Wall);
+        let rule = UntilDecided::new(&arms(), 15, Metric::Wall, Level::P95);
         let compared = trial(700.0, 3, &rule);
         let level = rule.level(compared.blocks);
         assert!(compared.blocks < 10, "{}", compared.blocks);
@@ -94,7 +105,7 @@ mod tests {
 
     #[test]
     fn an_effect_that_is_not_there_is_hardly_ever_found_however_often_it_is_looked() {
-        let rule = UntilDecided::new(&arms(), 15, Metric::Wall);
+        let rule = UntilDecided::new(&arms(), 15, Metric::Wall, Level::P95);
         let is_wrong = |seed: &u64| {
             let compared = trial(1000.0, *seed, &rule);
             let judged = judge(&compared, Metric::Wall, rule.level(compared.blocks)).unwrap();
@@ -105,9 +116,39 @@ mod tests {
         assert!(wrong <= 70, "{wrong} of 2000");
     }
 
+    /// Whether a trial of arms that do not differ says of some arm that it helps or hurts.
+    fn is_false_alarm(seed: u64, whole: Level) -> bool {
+        let rule = UntilDecided::new(&arms(), 15, Metric::Wall, whole);
+        let compared = trial(1000.0, seed, &rule);
+        let judged = judge(&compared, Metric::Wall, rule.level(compared.blocks)).unwrap();
+        let mut ours = judged.iter().filter(|one| compared.arms[one.arm].role != Role::Warm);
+        ours.any(|one| matches!(one.outcome, Outcome::Helps | Outcome::Hurts))
+    }
+
+    #[test]
+    fn of_two_trials_in_which_nothing_is_true_hardly_ever_does_any_arm_say_otherwise() {
+        let share = Level::P95.shared_by(2);
+        let is_wrong = |seed: &u64| is_false_alarm(*seed, share) || is_false_alarm(seed + 10_000, share);
+        let wrong = (1..=2000).filter(is_wrong).count();
+        // 5 % of 2000 pairs of trials: what both together may spend.
+        assert!(wrong <= 100, "{wrong} of 2000");
+        // Each alone with all of the error would spend it twice.
+        let is_wrong = |seed: &u64| is_false_alarm(*seed, Level::P95) || is_false_alarm(seed + 10_000, Level::P95);
+        let unshared = (1..=2000).filter(is_wrong).count();
+        assert!(unshared > wrong * 3 / 2, "{unshared} and {wrong} of 2000");
+    }
+
+    #[test]
+    fn the_arms_of_a_trial_divide_the_level_that_it_was_given() {
+        let share = Level::P95.shared_by(2);
+        let rule = UntilDecided::fixed(&arms(), Metric::Wall, share);
+        assert_eq!((rule.whole(), rule.level(15)), (share, share.shared_by(2)));
+        assert!((rule.level(15).error() - 0.0125).abs() < 1e-12);
+    }
+
     #[test]
     fn blocks_that_were_asked_for_are_all_launched() {
-        let rule = UntilDecided::fixed(&arms(), Metric::Wall);
+        let rule = UntilDecided::fixed(&arms(), Metric::Wall, Level::P95);
         let compared = trial(700.0, 3, &rule);
         assert_eq!((compared.blocks, rule.level(15)), (15, Level::P95.shared_by(2)));
     }

@@ -29,6 +29,7 @@ use crate::fix_inputs::FixInputs;
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
 use crate::memory::background_reclaim::{BackgroundReclaim, Task, ThreadCost, sum};
+use crate::needs::Need;
 use crate::time::usage::own_cpu_times;
 use serde_json::Value;
 use slowpath_tables::{ProcessKey, Quantity, Unit};
@@ -49,7 +50,8 @@ pub const FINDING: Declaration = Declaration {
             the first touch. Trade-off: see the finding.",
     by_hand: "before and after the run: cat /proc/$(pgrep -x kswapd0)/schedstat (the first number, ns) and grep -E \
               'pgscan_kswapd|compact_|thp_collapse' /proc/vmstat",
-    least: materiality::words,
+    threshold: materiality::THRESHOLD,
+    needs: &[Need::KernelThreads],
     shows_in: ShowsIn::AnyWork,
     find: |input| find(input.observation.launches, &super::kept(input.found)),
 };

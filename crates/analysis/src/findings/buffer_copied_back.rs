@@ -42,6 +42,7 @@ use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Finding};
 use crate::interval::summarize;
 use crate::memory::memory_fixes::AVOID_COPY;
+use crate::needs::Need;
 use round_trips::{CopySide, RoundTrip};
 use serde_json::Value;
 use slowpath_tables::{Quantity, Unit};
@@ -60,7 +61,8 @@ pub const FINDING: Declaration = Declaration {
     helps: "avoid_copy: work on the data where they are. Trade-off: the data's owner must not change them meanwhile.",
     by_hand: "perf record --call-graph dwarf -p PID shows the time in memcpy and its callers; the registers at its \
               entry (perf probe) show the two addresses",
-    least: materiality::words,
+    threshold: materiality::THRESHOLD,
+    needs: &[Need::MemoryCalls, Need::CpuSamples],
     shows_in: ShowsIn::AnyWork,
     find: |input| find(input.memory),
 };

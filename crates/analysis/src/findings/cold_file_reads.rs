@@ -24,8 +24,10 @@ use crate::integer_hash::IntegerMap;
 use crate::interval::summarize;
 use crate::io::blocked::LaunchTime;
 use crate::launch_facts::LaunchFacts;
+use crate::needs::Need;
+use crate::threshold::{Threshold, Whole};
 use serde_json::Value;
-use slowpath_tables::{ProcessKey, Unit};
+use slowpath_tables::{Nanos, ProcessKey, Unit};
 use std::collections::BTreeMap;
 
 /// Name of the finding.
@@ -45,7 +47,8 @@ pub const FINDING: Declaration = Declaration {
             files change, and reads compete with other I/O.",
     by_hand: "cold, as root: perf trace -F maj --no-syscalls -- COMMAND lists the major faults with file and offset; \
               perf record -e filemap:mm_filemap_add_to_page_cache -- COMMAND every page that was read",
-    least: || format!("{:.0} % of the time to ready", LEAST_SHARE * 100.0),
+    threshold: THRESHOLD,
+    needs: &[Need::Faults, Need::Mappings, Need::PageCache, Need::Reads],
     shows_in: ShowsIn::ColdLaunches,
     find: |input| find(input.observation).into_iter().collect(),
 };
@@ -53,6 +56,9 @@ pub const FINDING: Declaration = Declaration {
 /// Least share of the time to ready that waiting for files must have. A warm launch shows some 0.1 % (a few locked
 /// pages); a fix for less than this could not be measured with a reasonable number of launches.
 pub const LEAST_SHARE: f64 = 0.02;
+
+/// From here on it is reported.
+const THRESHOLD: Threshold = Threshold { cost: Nanos(0), share: LEAST_SHARE, of: Whole::TimeToReady, condition: None };
 
 /// A process stands in for the launch's own one when that waited for less than this share of the tree's waiting.
 const STAND_IN_BELOW: f64 = 0.1;
@@ -95,7 +101,7 @@ pub fn find(observation: &Observation<'_>) -> Option<Finding> {
     let costs: Vec<f64> = launches.iter().map(|launch| launch.time.process.as_ms()).collect();
     let cost = summarize(&costs, Unit::Ms)?;
     let launch_ms = summarize(&launches.iter().map(|l| l.time.launch.as_ms()).collect::<Vec<_>>(), Unit::Ms)?;
-    if cost.value <= 0.0 || cost.value < launch_ms.value * LEAST_SHARE {
+    if !THRESHOLD.is_met(cost.value, launch_ms.value) {
         return None;
     }
     let time_rows: Vec<Row> = launches.iter().map(time_row).collect();

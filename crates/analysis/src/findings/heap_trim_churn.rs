@@ -40,6 +40,7 @@ use crate::finding::{Confidence, Finding};
 use crate::interval::summarize;
 use crate::memory::cost_model::{CostModel, when_measured};
 use crate::memory::released_pages::{Release, ReleaseKind};
+use crate::needs::Need;
 use crate::stacks::function_weights::{FunctionWeights, heaviest};
 use cost::Cost;
 use groups::Churn;
@@ -63,7 +64,8 @@ pub const FINDING: Declaration = Declaration {
             buffer in the source. Trade-off: the memory stays resident.",
     by_hand: "as root, while it runs: perf trace -e brk,madvise -p PID lists the calls; perf record -c 1 -e page-faults -d \
               --call-graph dwarf -p PID the addresses that fault again",
-    least: materiality::words,
+    threshold: materiality::THRESHOLD,
+    needs: &[Need::MemoryCalls, Need::Faults],
     shows_in: ShowsIn::AnyWork,
     find: |input| find(input.memory),
 };

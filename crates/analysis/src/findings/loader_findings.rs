@@ -2,13 +2,23 @@
 //! of objects.
 
 use super::doubts::Doubts;
-use super::relocation_cost::{LEAST_COST, LEAST_SHARE};
 use crate::finding::Confidence;
 use crate::interval::summarize;
 use crate::io::files::FileId;
 use crate::launch_facts::LaunchFacts;
+use crate::threshold::{Threshold, Whole};
 use slowpath_tables::{FileRelocations, Nanos, ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, HashMap};
+
+/// Least cost: the C library alone takes some hundredths of a millisecond, and recording adds some 0.3 ms where stacks are walked.
+pub(crate) const LEAST_COST: Nanos = Nanos(500_000);
+
+/// Least share of the time to ready, as for [`super::cold_file_reads`].
+pub(crate) const LEAST_SHARE: f64 = super::cold_file_reads::LEAST_SHARE;
+
+/// From here on such a cost is reported.
+pub(super) const THRESHOLD: Threshold =
+    Threshold { cost: LEAST_COST, share: LEAST_SHARE, of: Whole::TimeToReady, condition: None };
 
 /// The launch in the middle, of those sorted by cost.
 pub(super) fn shown_launch<T>(sorted: &[T]) -> Option<&T> {
@@ -17,7 +27,7 @@ pub(super) fn shown_launch<T>(sorted: &[T]) -> Option<&T> {
 
 /// Whether a cost is worth a finding.
 pub(super) fn is_material(cost: Nanos, facts: &LaunchFacts<'_>) -> bool {
-    cost >= LEAST_COST && cost.0 as f64 >= facts.duration().0 as f64 * LEAST_SHARE
+    THRESHOLD.is_met(cost.as_ms(), facts.duration().as_ms())
 }
 
 /// Who pays a cost that several starts have together: the program, how often it started, and of several programs the one that pays most.

@@ -16,14 +16,15 @@
 //! [`LOSS_LOW`](super::doubts::LOSS_LOW) of them were.
 
 use super::doubts::Doubts;
-use super::loader_findings::{ObjectNames, cost_of, doubts, is_material, milliseconds_of, payers, shown_launch};
-use super::relocation_cost::{LEAST_COST, LEAST_SHARE};
+use super::loader_findings::{self, ObjectNames, cost_of, doubts, is_material, milliseconds_of, payers, shown_launch};
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Evidence, Finding, Row, milliseconds, row};
 use crate::fix_inputs::FixInputs;
 use crate::io::files::FileId;
 use crate::launch_facts::LaunchFacts;
+use crate::needs::Need;
 use crate::starts::loader_work::Start;
+use crate::threshold::{Condition, Threshold};
 use serde_json::Value;
 use slowpath_tables::Nanos;
 use std::collections::BTreeMap;
@@ -51,13 +52,8 @@ pub const FINDING: Declaration = Declaration {
             place that ldconfig knows. Trade-off: another link; a static library is updated by a rebuild.",
     by_hand: "ldd PROGRAM loads and does no more: its time against that of a program without libraries; LD_DEBUG=libs shows lookups; strace -f -e trace=openat,mmap -- \
               COMMAND shows the calls; ldd -u COMMAND lists libraries that are named and not used",
-    least: || {
-        format!(
-            "{LEAST_LIBRARIES} libraries of a program, {:.1} ms and {:.0} % of the time to ready",
-            LEAST_COST.as_ms(),
-            LEAST_SHARE * 100.0
-        )
-    },
+    threshold: Threshold { condition: Some(Condition::Libraries(LEAST_LIBRARIES)), ..loader_findings::THRESHOLD },
+    needs: &[Need::Opens, Need::Faults, Need::Mappings],
     shows_in: ShowsIn::WarmLaunches,
     find: |input| find(input.observation.launches).into_iter().collect(),
 };

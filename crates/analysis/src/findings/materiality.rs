@@ -1,6 +1,7 @@
 //! Materiality threshold for memory findings.
 
 use crate::launch_facts::LaunchFacts;
+use crate::threshold::{Threshold, Whole};
 use slowpath_tables::{Nanos, ProcessKey};
 use std::collections::BTreeMap;
 
@@ -12,10 +13,9 @@ pub const LEAST_COST: Nanos = Nanos(1_000_000);
 /// nobody runs. The video call that taught these patterns paid 1.9 % for one.
 pub const LEAST_SHARE: f64 = 0.005;
 
-/// Both, for people.
-pub fn words() -> String {
-    format!("{:.0} ms and {:.1} % of the CPU time of its processes", LEAST_COST.as_ms(), LEAST_SHARE * 100.0)
-}
+/// Both.
+pub const THRESHOLD: Threshold =
+    Threshold { cost: LEAST_COST, share: LEAST_SHARE, of: Whole::CpuOfItsProcesses, condition: None };
 
 /// CPU time of each process, where it is known.
 pub(crate) type CpuTimes = BTreeMap<ProcessKey, Option<Nanos>>;
@@ -47,7 +47,7 @@ impl CostShare {
 
     /// Whether it matters.
     pub fn is_material(&self) -> bool {
-        self.cost >= LEAST_COST.as_ms() && self.share >= LEAST_SHARE
+        THRESHOLD.is_met_by_share(self.cost, self.share)
     }
 
     /// `11.9 % of its CPU time`.

@@ -21,6 +21,7 @@ use super::stale_artifact::REGENERATE_ARTIFACT;
 use super::unreadable_artifact::SHARE_ARTIFACT;
 use crate::declaration::{Declaration, ShowsIn};
 use crate::io::fallbacks::Problem;
+use crate::needs::Need;
 
 /// Name of the finding.
 pub const NAME: &str = "missing_artifact";
@@ -37,7 +38,8 @@ pub const FINDING: Declaration = Declaration {
         disk space, and one more installation step.",
     by_hand: "strace -f -Z -e trace=file -- COMMAND lists calls that fail: ENOENT of a file, and later EACCES or EROFS where it should \
               be made, is one",
-    least: materiality::words,
+    threshold: materiality::THRESHOLD,
+    needs: &[Need::Opens],
     shows_in: ShowsIn::AnyWork,
     find: |input| find(input, &KIND),
 };

@@ -10,7 +10,8 @@
 //! **Predicted saving.** None: which of it a setting ends is shown for each object, and how long the rest takes is not known before
 //! the build.
 //!
-//! **No finding** below [`LEAST_COST`] or [`LEAST_SHARE`] of the time to ready (of the length of the recording where there is none);
+//! **No finding** below half a millisecond or 2 % of the time to ready (of the length of the recording where there is none), which
+//! `loader_findings` explains;
 //! a start below [`NO_NOISE`] and with fewer than [`LEAST_PAGES`] pages is left out, for recording and interrupts add most of it;
 //! for static programs; where the recording's owner may not see addresses.
 //!
@@ -20,13 +21,15 @@
 pub(crate) mod settings;
 
 use super::doubts::Doubts;
-use super::loader_findings::{ObjectNames, cost_of, doubts, is_material, milliseconds_of, payers, shown_launch};
+use super::loader_findings::{self, ObjectNames, cost_of, doubts, is_material, milliseconds_of, payers, shown_launch};
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Evidence, Finding, Row, milliseconds, row};
 use crate::fix_inputs::FixInputs;
 use crate::io::files::FileId;
 use crate::launch_facts::LaunchFacts;
+use crate::needs::Need;
 use crate::starts::loader_work::{Relocated, Start};
+use crate::threshold::{Condition, Threshold};
 use serde_json::Value;
 use settings::settings;
 use slowpath_tables::Nanos;
@@ -35,18 +38,12 @@ use std::collections::BTreeMap;
 /// Name of the finding.
 pub const NAME: &str = "relocation_cost";
 
-/// Least cost: the C library alone takes some hundredths of a millisecond, and recording adds some 0.3 ms where stacks are walked.
-pub(crate) const LEAST_COST: Nanos = Nanos(500_000);
-
 /// The recorder's walks of stacks, interrupts and a busy machine add less than this to one start of a small program.
 const NO_NOISE: Nanos = Nanos(1_000_000);
 
 /// Pages of one start that are written, or faulted in of tables. The C library, the linker and a small program have fewer; of twelve
 /// programs whose relocations take 1 ms and more each has a hundred and more.
 const LEAST_PAGES: usize = 64;
-
-/// Least share of the time to ready, as for [`super::cold_file_reads`].
-pub(crate) const LEAST_SHARE: f64 = super::cold_file_reads::LEAST_SHARE;
 
 /// Rows of evidence.
 const MOST_ROWS: usize = 10;
@@ -66,14 +63,11 @@ pub const FINDING: Declaration = Declaration {
             writable (lazy), symbols that nobody can replace (visibility). Prelink did all of it ahead of time; glibc dropped it in 2.36.",
     by_hand: "ldd -d PROGRAM relocates and ldd PROGRAM does not: the difference of their times is the cost; readelf -rW OBJECT lists \
               relocations; perf trace -F min --no-syscalls -- COMMAND shows the faults of ld.so",
-    least: || {
-        format!(
-            "{:.1} ms and {:.0} % of the time to ready, of starts with {:.0} ms or {LEAST_PAGES} pages",
-            LEAST_COST.as_ms(),
-            LEAST_SHARE * 100.0,
-            NO_NOISE.as_ms()
-        )
+    threshold: Threshold {
+        condition: Some(Condition::Starts { time: NO_NOISE, pages: LEAST_PAGES }),
+        ..loader_findings::THRESHOLD
     },
+    needs: &[Need::Faults, Need::Mappings],
     shows_in: ShowsIn::WarmLaunches,
     find: |input| find(input.observation.launches).into_iter().collect(),
 };

@@ -28,11 +28,13 @@ use crate::finding::{Confidence, Evidence, Finding, Row, row};
 use crate::fix_inputs::FixInputs;
 use crate::interval::summarize;
 use crate::launch_facts::{FaultPlace, LaunchFacts};
+use crate::needs::Need;
 use crate::stacks::call_stacks::CallStacks;
 use crate::stacks::function_weights::heaviest;
 use crate::starts::children::{Origin, kind_of};
 use crate::starts::inherited_loads::InheritedLoads;
 use crate::starts::repeated_starts::{LEAST_SIBLINGS, LONGEST, Siblings, Start, siblings};
+use crate::threshold::{Threshold, Whole};
 use crate::time::off_cpu_times::waits_recorded;
 use crate::time::usage;
 use serde_json::Value;
@@ -50,6 +52,10 @@ const LEAST_COST: Nanos = Nanos(10_000_000);
 
 /// Least share of the CPU time of the launch. A zygote is a change of how a program is built: nobody makes it for less.
 const LEAST_SHARE: f64 = 0.02;
+
+/// From here on it is reported.
+const THRESHOLD: Threshold =
+    Threshold { cost: LEAST_COST, share: LEAST_SHARE, of: Whole::CpuOfLaunch, condition: None };
 
 /// The low end of the cost is less than this share of it: the siblings did not do the same.
 const UNEVEN: f64 = 0.5;
@@ -76,14 +82,11 @@ pub const FINDING: Declaration = Declaration {
             do the work of several. Trade-off: preloaded code must be able to be forked (no threads, no open connections, random seeds drawn \
             anew), and forks share their address space layout.",
     by_hand: "strace -f -tt -e trace=execve,openat -- COMMAND shows the same opens in each child; perf trace -s sums their time",
-    least,
+    threshold: THRESHOLD,
+    needs: &[Need::Opens],
     shows_in: ShowsIn::AnyWork,
     find,
 };
-
-fn least() -> String {
-    format!("{:.0} ms and {:.0} % of the CPU time of the launch", LEAST_COST.as_ms(), LEAST_SHARE * 100.0)
-}
 
 /// The siblings of one launch, and what others have of their start.
 struct Found<'a> {
@@ -175,8 +178,7 @@ fn of_program(name: &str, mut found: Vec<Found<'_>>) -> Option<Finding> {
     let shown = found.get((found.len() - 1) / 2)?;
     let cost = if found.len() > 1 { summarize(&values, Unit::Ms)? } else { of_launch(shown) };
     let share = share(cost.value, shown.facts);
-    let is_material = cost.value >= LEAST_COST.as_ms() && share >= LEAST_SHARE;
-    is_material.then(|| finding(name, shown, cost, share))
+    THRESHOLD.is_met_by_share(cost.value, share).then(|| finding(name, shown, cost, share))
 }
 
 /// The share of a cost in ms of the CPU time of all; of the recording where waits were not recorded: the cost is time by the clock then.

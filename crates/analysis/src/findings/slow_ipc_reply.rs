@@ -34,7 +34,9 @@ use crate::fix_inputs::FixInputs;
 use crate::integer_hash::IntegerSet;
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
+use crate::needs::Need;
 use crate::stacks::call_stacks::CallStacks;
+use crate::threshold::{Condition, Threshold, Whole};
 use crate::time::critical_path::Request;
 use crate::time::ledger::Category;
 use crate::time::paced_threads::{self, paced_threads};
@@ -58,10 +60,8 @@ pub const FINDING: Declaration = Declaration {
         server is runnable but not running: use a transport with priority inheritance. Trade-off: none for an unnecessary wait.",
     by_hand: "perf trace -p CLIENT,SERVER -s, or strace -f -r -T -p SERVER: between the read of the request and the write of the reply \
               stands what it waited for; perf sched timehist --wakeup shows who woke whom",
-    least: || {
-        let (ms, share) = (LEAST_COST.as_ms(), LEAST_SHARE * 100.0);
-        format!("{ms:.0} ms and {share:.0} % of the time to ready, or of the recording of what runs")
-    },
+    threshold: THRESHOLD,
+    needs: &[Need::Waits],
     shows_in: ShowsIn::AnyWork,
     find: |input| find(input.observation.launches, input.call_stacks),
 };
@@ -77,6 +77,14 @@ pub const LONG: Nanos = Nanos(10_000_000);
 
 /// Replies with less that counts are left out. A server that hands work to a thread of its own waits for it for some 0.1 ms.
 pub const SHORTEST: Nanos = Nanos(1_000_000);
+
+/// From here on it is reported.
+const THRESHOLD: Threshold = Threshold {
+    cost: LEAST_COST,
+    share: LEAST_SHARE,
+    of: Whole::TimeToReadyOrRecording,
+    condition: Some(Condition::Replies(SHORTEST)),
+};
 
 /// Replies that stood in a run queue for [`LONG`], from which on load that came and went is no explanation.
 const REPEATED: usize = 3;
@@ -245,8 +253,7 @@ fn keep_unasked(pairs: &mut [Pair]) {
 fn material((names, mut found): (Names, Vec<Found<'_>>)) -> Option<(Names, Vec<Found<'_>>)> {
     found.sort_by_key(|found| found.sum.cost);
     let shown = middle(&found);
-    let is_material =
-        shown.sum.cost >= LEAST_COST && shown.sum.cost.0 as f64 >= shown.facts.duration().0 as f64 * LEAST_SHARE;
+    let is_material = THRESHOLD.is_met(shown.sum.cost.as_ms(), shown.facts.duration().as_ms());
     is_material.then_some((names, found))
 }
 

@@ -19,6 +19,7 @@ use super::materiality;
 use super::unreadable_artifact::SHARE_ARTIFACT;
 use crate::declaration::{Declaration, ShowsIn};
 use crate::io::fallbacks::Problem;
+use crate::needs::Need;
 
 /// Name of the finding.
 pub const NAME: &str = "stale_artifact";
@@ -39,7 +40,8 @@ pub const FINDING: Declaration = Declaration {
             artifacts audit --recording DIR` says which files are stale and why. Trade-off: one more installation step.",
     by_hand: "strace -f -Z -e trace=openat -- COMMAND lists writes that fail; one beside a cache file that was opened before with its \
               source is one",
-    least: materiality::words,
+    threshold: materiality::THRESHOLD,
+    needs: &[Need::Opens],
     shows_in: ShowsIn::AnyWork,
     find: |input| find(input, &KIND),
 };

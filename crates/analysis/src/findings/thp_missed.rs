@@ -40,6 +40,7 @@ use crate::finding::{Confidence, Finding};
 use crate::interval::summarize;
 use crate::memory::cost_model::{CostModel, when_measured};
 use crate::memory::memory_fixes::HUGE_PAGES;
+use crate::needs::Need;
 use crate::stacks::function_weights::{FunctionWeights, heaviest};
 use cost::Cost;
 use groups::{Cause, Missed, Mode};
@@ -62,7 +63,8 @@ pub const FINDING: Declaration = Declaration {
     helps: "huge_pages (glibc.malloc.hugetlb for malloc), advise_huge_pages in the source. Trade-off: untouched pages become resident too.",
     by_hand: "grep -E 'AnonHugePages|Rss' /proc/PID/smaps shows what is huge; perf stat -e \
               page-faults,dTLB-load-misses the difference with GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
-    least: materiality::words,
+    threshold: materiality::THRESHOLD,
+    needs: &[Need::MemoryCalls, Need::Faults],
     shows_in: ShowsIn::AnyWork,
     find: |input| find(input.memory),
 };

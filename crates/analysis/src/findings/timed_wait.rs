@@ -34,7 +34,9 @@ use crate::finding::{Confidence, Evidence, Finding, Row, milliseconds, row};
 use crate::fix_inputs::FixInputs;
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
+use crate::needs::Need;
 use crate::stacks::call_stacks::{CallStacks, StackPath};
+use crate::threshold::{Condition, Threshold, Whole};
 use crate::time::critical_path::{EndedBy, Step, chain};
 use crate::time::ledger::Category;
 use next_step::{NextStep, most_common, next_steps};
@@ -57,9 +59,8 @@ pub const FINDING: Declaration = Declaration {
         /etc/resolv.conf, a service). Trade-off: none, if there is an event to wait for.",
     by_hand: "strace -f -T -e trace=clock_nanosleep,poll,ppoll,epoll_wait,select,pselect6,futex -- COMMAND shows each wait with its \
               length; poll returns 0 and futex ETIMEDOUT where a time-out was over",
-    least: || {
-        format!("{:.0} % of the time to ready, in waits of {:.0} ms or more", LEAST_SHARE * 100.0, SHORTEST.as_ms())
-    },
+    threshold: THRESHOLD,
+    needs: &[Need::Waits],
     shows_in: ShowsIn::WarmLaunches,
     find: |input| find(input.observation.launches, input.call_stacks).into_iter().collect(),
 };
@@ -69,6 +70,14 @@ pub const LEAST_SHARE: f64 = super::cold_file_reads::LEAST_SHARE;
 
 /// Waits from this length on count. Frames are at most 42 ms apart (24 a second), ticks and back-off steps mostly less than this.
 const SHORTEST: Nanos = Nanos(100_000_000);
+
+/// From here on it is reported.
+const THRESHOLD: Threshold = Threshold {
+    cost: Nanos(0),
+    share: LEAST_SHARE,
+    of: Whole::TimeToReady,
+    condition: Some(Condition::Waits(SHORTEST)),
+};
 
 /// Time-outs that people choose are multiples of this.
 const ROUND: Nanos = Nanos(100_000_000);
@@ -134,8 +143,7 @@ fn material<'a>(launches: &'a [LaunchFacts<'a>], call_stacks: &'a [Option<CallSt
     }
     found.sort_by_key(Found::cost);
     let shown = middle(&found)?;
-    let is_material = shown.cost().0 > 0 && shown.cost().0 as f64 >= shown.launch.0 as f64 * LEAST_SHARE;
-    is_material.then_some(found)
+    THRESHOLD.is_met(shown.cost().as_ms(), shown.launch.as_ms()).then_some(found)
 }
 
 /// The launch in the middle: details are those of it.

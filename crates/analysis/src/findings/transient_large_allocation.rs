@@ -41,6 +41,7 @@ use crate::finding::Finding;
 use crate::interval::summarize;
 use crate::memory::cost_model::{CostModel, when_measured};
 use crate::memory::memory_blocks::Block;
+use crate::needs::Need;
 use crate::stacks::function_weights::{FunctionWeights, heaviest};
 use cost::Cost;
 use groups::Group;
@@ -65,7 +66,8 @@ pub const FINDING: Declaration = Declaration {
             or map it with fewer faults (huge_pages, populate_at_map). Trade-off: the memory stays resident.",
     by_hand: "as root, while it runs: perf trace -e mmap,munmap -p PID lists the calls with size and duration; perf \
               record -c 1 -e page-faults --call-graph dwarf -p PID who touches the blocks",
-    least: materiality::words,
+    threshold: materiality::THRESHOLD,
+    needs: &[Need::MemoryCalls, Need::Faults],
     shows_in: ShowsIn::AnyWork,
     find: |input| find(input.memory),
 };

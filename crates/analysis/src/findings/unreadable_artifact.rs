@@ -20,6 +20,7 @@ use super::fallback_finding::{Kind, find};
 use super::materiality;
 use crate::declaration::{Declaration, ShowsIn};
 use crate::io::fallbacks::Problem;
+use crate::needs::Need;
 
 /// Name of the finding.
 pub const NAME: &str = "unreadable_artifact";
@@ -46,7 +47,8 @@ pub const FINDING: Declaration = Declaration {
             last, a user who may (drop_isolation).",
     by_hand: "strace -f -Z -e trace=file -- COMMAND, as that user, lists the calls that fail; EACCES on a cache file, with its source \
               opened next, is one",
-    least: materiality::words,
+    threshold: materiality::THRESHOLD,
+    needs: &[Need::Opens],
     shows_in: ShowsIn::AnyWork,
     find: |input| find(input, &KIND),
 };

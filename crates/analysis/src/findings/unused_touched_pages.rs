@@ -44,7 +44,9 @@ use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Finding};
 use crate::interval::summarize;
 use crate::memory::cost_model::{CostModel, when_measured};
+use crate::needs::Need;
 use crate::stacks::function_weights::{FunctionWeights, heaviest};
+use crate::threshold::{Condition, Threshold};
 use cost::Cost;
 use groups::Oversized;
 use serde_json::Value;
@@ -65,9 +67,11 @@ pub const FINDING: Declaration = Declaration {
             grow the buffer.",
     by_hand: "as root, while it runs: perf record -c 1 -e page-faults -d --call-graph dwarf -p PID shows who touches which \
               addresses; /proc/PID/pagemap and a read of the pages which hold zeros",
-    least: || {
-        format!("{}, {} pages and {:.0} % of those touched", materiality::words(), LEAST_UNUSED.0, LEAST_SHARE * 100.0)
+    threshold: Threshold {
+        condition: Some(Condition::UnusedPages { pages: LEAST_UNUSED, share: LEAST_SHARE }),
+        ..materiality::THRESHOLD
     },
+    needs: &[Need::MemoryCalls, Need::Faults, Need::PageContents],
     shows_in: ShowsIn::AnyWork,
     find: |input| find(input.memory),
 };

@@ -6,6 +6,7 @@ mod analysis;
 pub mod critical_path;
 pub mod ledger;
 pub mod longest;
+pub mod looked_for;
 pub mod quantities;
 pub mod round_trips;
 pub mod time_spent;

@@ -13,6 +13,7 @@ use crate::time_limit::{TimeLimit, Too};
 use plans::Candidate;
 use prediction::{Pilot, Predicted};
 use recorded::Found;
+use slowpath_experiment::Level;
 use slowpath_lab::{Lab, Settings};
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_verify::treated::Tried;
@@ -56,25 +57,35 @@ impl Looked {
         self.found.findings.iter().map(|finding| finding.cost.value).fold(0.0, f64::max)
     }
 
-    /// Tries the fixes where a finding asks for one.
-    pub fn tried_if_asked_for(&mut self, case: &Case<'_>, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
-        match self.found.asks_for_a_fix() {
-            true => self.tried(case, limit),
+    /// Whether a finding asks for a fix, so that there is something to try.
+    pub fn asks_for_a_trial(&self) -> bool {
+        self.found.asks_for_a_fix()
+    }
+
+    /// Tries the fixes where a finding asks for one. `whole`: as [`Self::tried`].
+    pub fn tried_if_asked_for(
+        &mut self,
+        case: &Case<'_>,
+        limit: &TimeLimit,
+        whole: Level,
+    ) -> Result<Diagnosis, Failure> {
+        match self.asks_for_a_trial() {
+            true => self.tried(case, limit, whole),
             false => self.untried(case, "no finding asks for it"),
         }
     }
 
-    /// Tries the fixes in launches that nothing was made from.
-    pub fn tried(&mut self, case: &Case<'_>, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
+    /// Tries the fixes in launches that nothing was made from. All intervals together hold with the level `whole`.
+    pub fn tried(&mut self, case: &Case<'_>, limit: &TimeLimit, whole: Level) -> Result<Diagnosis, Failure> {
         let tried: Vec<Tried> = self.candidates.iter().map(|candidate| candidate.tried.clone()).collect();
         let treated = treated::arms(&tried, &self.shams, self.settings);
         let arms: Vec<Arm> = treated.iter().map(|one| one.arm.clone()).collect();
         let block = self.pilot.pace.block(arms.len());
-        let planned = match blocks::planned(case, arms.iter(), limit, block, Duration::ZERO) {
+        let planned = match blocks::planned(case, arms.iter(), limit, block, Duration::ZERO, whole) {
             Ok(planned) => planned,
             Err(Too { long }) => return self.untried(case, &long),
         };
-        let blocks = Blocks::new(case, arms, planned, JUDGED_BY, limit);
+        let blocks = Blocks::new(case, arms, planned, JUDGED_BY, limit, whole);
         let read = &mut self.trained.read;
         let launches = ColdLaunches::new(case.target, &mut self.lab, case.directory, read.at_least, &mut read.pages);
         let compared = launches

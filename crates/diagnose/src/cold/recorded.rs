@@ -5,8 +5,9 @@ use super::prediction::Predicted;
 use super::training::LAB_DEVICE_BYTES;
 use crate::directory::{COLD, NEEDED};
 use serde::{Deserialize, Serialize};
+use slowpath_analysis::Finding;
+use slowpath_analysis::printed::looked_for::{self, LookedFor};
 use slowpath_analysis::printed::time_spent::{Condition, TimeSpent, of_tables as time_spent_of};
-use slowpath_analysis::{Finding, findings};
 use slowpath_recording::Tables;
 use slowpath_session::Progress;
 use slowpath_session::failure::Failure;
@@ -21,6 +22,8 @@ use std::path::Path;
 pub struct Found {
     /// Hidden costs, most costly first.
     pub findings: Vec<Finding>,
+    /// What the cold launch was searched for.
+    pub looked_for: LookedFor,
     /// Where the time of the cold launch went.
     pub time: Option<TimeSpent>,
     /// Events lost.
@@ -53,7 +56,7 @@ pub fn found(
     as_user(&target.identity, &Work::reading("explaining the cold launch"), || {
         let cold = open(&directory.join(COLD), |text| progress.warn(text))?;
         let needed = open(&directory.join(NEEDED), |text| progress.warn(text))?;
-        let mut findings = findings::of_recordings(&[&cold], Some(&needed));
+        let (mut findings, looked_for) = looked_for::search(&cold, Some(&needed), Condition::Cold);
         for finding in findings.iter_mut().filter(|finding| is_answered(finding)) {
             finding.predicted_saving = predicted.map(|predicted| -predicted.change);
         }
@@ -62,7 +65,7 @@ pub fn found(
         losses.merge(&needed.manifest.losses);
         let mut unavailable = cold.manifest.unavailable.clone();
         let time = time_spent_of(&cold, Condition::Cold, &mut unavailable);
-        Ok(Found { findings, time, losses, unavailable, cross_check })
+        Ok(Found { findings, looked_for, time, losses, unavailable, cross_check })
     })
 }
 

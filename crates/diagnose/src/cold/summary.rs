@@ -73,6 +73,8 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
             blocks: u32::try_from(input.comparison.blocks).unwrap_or(u32::MAX),
             conditions: input.conditions.clone(),
             judged_by: JUDGED_BY,
+            error_rate: input.ended.map(Ended::error_rate),
+            interval_level: input.ended.map(|ended| ended.level.fraction()),
             arms: input
                 .arms
                 .iter()
@@ -81,7 +83,9 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
                 .collect(),
         },
         time: input.found.time.clone().into_iter().collect(),
+        looked_for: vec![input.found.looked_for.clone()],
         findings: input.found.findings.clone(),
+        shared_findings: 0,
         fixes: input.candidates.iter().filter_map(|candidate| candidate.plan.clone()).collect(),
         verdicts: judged.iter().filter_map(|judgement| verdict(input, judgement)).chain(untried(input)).collect(),
         round_trips: Vec::new(),

@@ -14,14 +14,19 @@ impl Diagnosis {
         // What both show is reported of the launches that lose more.
         let about = |finding: &Finding| (finding.name.clone(), finding.subject.get("process").cloned());
         let told: Vec<_> = first.findings.iter().map(about).collect();
+        let both_show: Vec<_> = second.findings.iter().map(about).filter(|one| told.contains(one)).collect();
         second.findings.retain(|finding| !told.contains(&about(finding)));
         let of_first = first.findings.into_iter().map(|finding| (finding, false));
         let mut all: Vec<_> = of_first.chain(second.findings.into_iter().map(|finding| (finding, true))).collect();
         all.sort_by(|(a, _), (b, _)| b.cost.value.total_cmp(&a.cost.value));
-        let own_findings: Vec<u32> =
-            (0..).zip(&all).filter(|(_, (_, is_own))| *is_own).map(|(place, _)| place).collect();
+        let places = |is_meant: &dyn Fn(&(Finding, bool)) -> bool| -> Vec<u32> {
+            (0..).zip(&all).filter(|(_, one)| is_meant(one)).map(|(place, _)| place).collect()
+        };
+        let own_findings = places(&|(_, is_own)| *is_own);
+        let shared_findings = places(&|(finding, is_own)| !is_own && both_show.contains(&about(finding)));
         first.findings = all.into_iter().map(|(finding, _)| finding).collect();
         first.time.extend(second.time);
+        first.looked_for.extend(second.looked_for);
         first.round_trips.extend(second.round_trips);
         first.fixes.extend(second.fixes);
         first.verdicts.extend(second.verdicts);
@@ -38,6 +43,7 @@ impl Diagnosis {
             launch: second.launch,
             found: u32::try_from(own_findings.len()).unwrap_or(u32::MAX),
             own_findings,
+            shared_findings,
             share_of_gap_removed: second.share_of_gap_removed,
         });
         first
@@ -69,6 +75,7 @@ impl Diagnosis {
             launch: other.launch,
             other: None,
             findings,
+            shared_findings: other.shared_findings.len(),
             verdicts: verdicts.cloned().collect(),
             share_of_gap_removed: other.share_of_gap_removed,
             unavailable: Vec::new(),

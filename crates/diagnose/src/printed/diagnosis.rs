@@ -7,6 +7,7 @@ use super::verdict::{GapShare, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::finding::Finding;
+use slowpath_analysis::printed::looked_for::LookedFor;
 use slowpath_analysis::printed::round_trips::ReplyPair;
 use slowpath_analysis::printed::time_spent::TimeSpent;
 use slowpath_fix::FixPlan;
@@ -40,12 +41,19 @@ pub struct Diagnosis {
     /// Where the time of the recorded launches went, one of each kind that was diagnosed; without those of which it is not known.
     #[serde(default)]
     pub time: Vec<TimeSpent>,
+    /// What the recordings were searched for, one of each kind that was diagnosed, and which cost could have gone unseen. Empty in diagnoses of
+    /// an earlier version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looked_for: Vec<LookedFor>,
     /// Who waited for replies of other processes, the longest waits first: on the critical path of the recorded warm launch, or all of
     /// what was recorded while it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub round_trips: Vec<ReplyPair>,
     /// Hidden costs, most costly first.
     pub findings: Vec<Finding>,
+    /// Of the half that follows: how many findings of its launches stand with those of the half that leads. 0 of a whole diagnosis.
+    #[serde(skip)]
+    pub shared_findings: usize,
     /// The fixes for the findings of warm launches, with price and undo, also those that could not be tried.
     #[serde(default)]
     pub fixes: Vec<FixPlan>,
@@ -87,6 +95,10 @@ pub struct OtherLaunches {
     /// Which they are: places in the list of all findings, from 0. Empty in diagnoses of an earlier version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_findings: Vec<u32>,
+    /// Which of the others its recording showed too: places in the list of all findings, from 0. Their cost is that of the launches that
+    /// lose more. Left out where there are none, and in diagnoses of an earlier version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared_findings: Vec<u32>,
     /// How much of the difference between a cold and a warm launch each arm removed, where they were cold.
     pub share_of_gap_removed: Vec<GapShare>,
 }
@@ -105,6 +117,15 @@ pub struct LaunchSummary {
     /// What decides the verdicts; their predicted and measured changes are of it.
     #[serde(default = "wall")]
     pub judged_by: Metric,
+    /// The chance that any verdict of these launches says `helps` or `hurts` where nothing differs, at most; a ratio. 0.05 of one
+    /// kind of launches; where cold and warm ones are both tried, each may spend half, so that the whole diagnosis has 0.05. Null where
+    /// nothing was tried, and in diagnoses of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_rate: Option<f64>,
+    /// Level of each interval that decides, of `measured` and `against_sham`, as a fraction: so high that those of all arms and of all looks at
+    /// the launches hold together with a chance of 1 - `error_rate`. Medians of arms have 95 % each. Null as `error_rate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_level: Option<f64>,
     /// The arms.
     pub arms: Vec<ArmSummary>,
 }

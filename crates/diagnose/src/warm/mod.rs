@@ -15,6 +15,7 @@ use crate::printed::Diagnosis;
 use crate::time_limit::{TimeLimit, Too};
 use arms::WarmArm;
 use recorded::Found;
+use slowpath_experiment::Level;
 use slowpath_session::Progress;
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::interrupt;
@@ -53,8 +54,13 @@ impl Looked {
         self
     }
 
-    /// Tries the fixes in launches that nothing was made from.
-    pub fn tried(&self, case: &Case<'_>, limit: &TimeLimit) -> Result<Diagnosis, Failure> {
+    /// Whether there may be something to try: what cannot be made, or fails, is seen later.
+    pub fn asks_for_a_trial(&self) -> bool {
+        self.found.proposals.iter().any(|proposal| proposal.plan.trial.possible)
+    }
+
+    /// Tries the fixes in launches that nothing was made from. All intervals together hold with the level `whole`.
+    pub fn tried(&self, case: &Case<'_>, limit: &TimeLimit, whole: Level) -> Result<Diagnosis, Failure> {
         let mut conditions = Conditions::Warm;
         let made = regenerated::regenerate(case.target, &self.found.proposals, case.progress)?;
         let imports = python_preload::write(case, &self.found.proposals)?;
@@ -65,11 +71,11 @@ impl Looked {
         if !arms.is_empty() {
             let block = self.pace * arms.len() as u32;
             // Each arm is warmed up before.
-            match blocks::planned(case, arms.iter().map(|one| &one.arm), limit, block, block) {
+            match blocks::planned(case, arms.iter().map(|one| &one.arm), limit, block, block, whole) {
                 Err(Too { long }) => late = Some(long),
                 Ok(planned) => {
                     (able_arms, failing) = able(arms, &mut conditions, seed, case.progress)?;
-                    compared = compare(&able_arms, &mut conditions, planned, case, limit)?;
+                    compared = compare(&able_arms, &mut conditions, planned, case, limit, whole)?;
                 }
             }
         }
@@ -161,12 +167,13 @@ fn compare(
     planned: usize,
     case: &Case<'_>,
     limit: &TimeLimit,
+    whole: Level,
 ) -> Result<Option<(Comparison, Ended)>, Failure> {
     if arms.is_empty() {
         return Ok(None);
     }
-    let blocks =
-        Blocks::new(case, arms.iter().map(|one| one.arm.clone()).collect(), planned, summary::JUDGED_BY, limit);
+    let judged = arms.iter().map(|one| one.arm.clone()).collect();
+    let blocks = Blocks::new(case, judged, planned, summary::JUDGED_BY, limit, whole);
     let launches = Launches::new(launched(arms), conditions, case.seed);
     let compared = launches.compare(planned, case.progress, |results, done| blocks.enough(results, done));
     match compared {

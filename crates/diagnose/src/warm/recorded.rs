@@ -5,9 +5,10 @@ use crate::denied_files::with_changes;
 use crate::directory::{WARM, write_json};
 use crate::observed;
 use serde::{Deserialize, Serialize};
+use slowpath_analysis::Finding;
+use slowpath_analysis::printed::looked_for::{self, LookedFor};
 use slowpath_analysis::printed::round_trips::{ReplyPair, of_tables as round_trips_of};
 use slowpath_analysis::printed::time_spent::{Condition, TimeSpent, of_tables as time_spent_of};
-use slowpath_analysis::{Finding, findings};
 use slowpath_capture::Options;
 use slowpath_fix::program::RunsAs;
 use slowpath_fix::{Machine, Proposal, proposal, propose};
@@ -37,6 +38,8 @@ const LEAST_UNRECORDED: f64 = 0.25;
 pub struct Found {
     /// Hidden costs, most costly first.
     pub findings: Vec<Finding>,
+    /// What it was searched for.
+    pub looked_for: LookedFor,
     /// Fixes for them.
     pub proposals: Vec<Proposal>,
     /// Fixes that findings name and that need a lab.
@@ -117,7 +120,7 @@ pub fn found(
     let machine = as_user(&target.identity, &Work::new("looking at the machine", Duty::Run), || Ok(Machine::look()))?;
     let mut found = as_user(&target.identity, &Work::writing_beneath("looking for hidden costs", directory), || {
         let tables = open(&directory.join(WARM), |text| progress.warn(text))?;
-        let findings = findings::of_recordings(&[&tables], None);
+        let (findings, looked_for) = looked_for::search(&tables, None, Condition::Warm);
         let mut unavailable = tables.manifest.unavailable.clone();
         let time = time_spent_of(&tables, Condition::Warm, &mut unavailable);
         let program = |finding: &Finding| observed::program(&tables, finding, Some(who));
@@ -133,6 +136,7 @@ pub fn found(
         Ok(Found {
             need_lab: proposal::others(&findings),
             findings,
+            looked_for,
             proposals,
             time,
             round_trips: round_trips_of(&tables),

@@ -4,7 +4,8 @@ use super::text::{Column, Table, code, list, sentence};
 use super::{ROWS, exported, faults, files, findings, heading, interval, losses, machine, optional, unavailable};
 use crate::recording_exports::Work;
 use crate::terminal::sentences;
-use slowpath_analysis::printed::usage;
+use slowpath_analysis::printed::time_spent::Condition;
+use slowpath_analysis::printed::{looked_for, usage};
 use slowpath_diagnose::printed::{Diagnosis, LaunchSummary, Verdict};
 use slowpath_recording::Tables;
 use slowpath_tables::Quantity;
@@ -27,12 +28,16 @@ fn summary(diagnosis: &Diagnosis, tables: &Tables) -> String {
     for half in &halves {
         out.push_str(&format!("{}\n\n", sentence(&sentences(half))));
     }
+    if let Some(text) = looked_for::sentence(&diagnosis.looked_for) {
+        out.push_str(&format!("Unseen: {}.\n\n", sentence(&text)));
+    }
     for half in &halves {
         let kind = if half.warm { "warm" } else { "cold" };
         out.push_str(&arms(&half.launch, kind));
         out.push_str(&verdicts(half, kind));
     }
     out.push_str(&findings(&diagnosis.findings));
+    out.push_str(&searched(diagnosis));
     out.push_str(&files(tables));
     out.push_str(&faults(&usage::of_tables(tables)));
     out.push_str(&losses(&diagnosis.losses));
@@ -40,6 +45,29 @@ fn summary(diagnosis: &Diagnosis, tables: &Tables) -> String {
     let notes: Vec<String> = diagnosis.notes.iter().map(|note| format!("Note: {}", sentence(note))).collect();
     out.push_str(&list("Notes", &notes));
     out.push_str(&machine(tables));
+    out
+}
+
+/// What was looked for, and from which cost on each would have been seen.
+fn searched(diagnosis: &Diagnosis) -> String {
+    use Column::{Figures, Words};
+    let mut out = String::new();
+    for one in &diagnosis.looked_for {
+        let columns = [Words("Looked for"), Figures("Seen from"), Words("Any cost could hide")];
+        let mut table = Table::new(&columns);
+        for finding in &one.findings {
+            table.row(&[
+                format!("{}: {}", code(&finding.name), sentence(&finding.title)),
+                optional(finding.least_visible.as_ref()),
+                sentence(&finding.hidden_by.join(", ")),
+            ]);
+        }
+        out.push_str(&table.under(match one.condition {
+            Condition::Cold => "Looked for, cold launch",
+            Condition::Warm => "Looked for, warm launch",
+            Condition::Running => "Looked for, while it ran",
+        }));
+    }
     out
 }
 
@@ -113,7 +141,14 @@ fn verdicts(half: &Diagnosis, kind: &str) -> String {
             one.pairs.to_string(),
         ]);
     }
-    table.under(&format!("Verdicts, {kind} launches"))
+    let mut out = table.under(&format!("Verdicts, {kind} launches"));
+    if let (false, Some(rate)) = (out.is_empty(), half.launch.error_rate) {
+        out.push_str(&format!(
+            "\nWhere nothing differs, any of these verdicts says so falsely in at most {} % of diagnoses.\n",
+            rate * 100.0
+        ));
+    }
+    out
 }
 
 fn metric(metric: Metric) -> String {

@@ -65,7 +65,10 @@ pub(crate) fn answer(diagnosis: &Diagnosis, style: &Style) -> String {
     if diagnosis.findings.is_empty() {
         // A warm launch of the same screen may have shown one.
         let which = if cold.is_some() { " in a cold launch" } else { "" };
-        text.push_str(&format!(" No hidden cost was found{which}."));
+        text.push_str(&match diagnosis.shared_findings {
+            0 => format!(" No hidden cost was found{which}."),
+            _ => format!(" No hidden cost was found{which} but those that a warm launch has too."),
+        });
     }
     text + &tried::sentences(diagnosis, style)
 }

@@ -37,6 +37,9 @@ pub(super) fn answer(diagnosis: &Diagnosis, style: &Style) -> String {
             figures::value(&ready, style)
         ),
         None => match diagnosis.findings.first() {
+            None if diagnosis.shared_findings > 0 => {
+                format!("A warm launch of {program} has no hidden cost but those that a cold one has too.")
+            }
             None => format!("No hidden cost was found in a warm launch of {program}."),
             Some(first) => format!("{}. No fix of it can be tried by itself.", first.title),
         },

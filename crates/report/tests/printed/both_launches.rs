@@ -48,8 +48,34 @@ fn what_both_show_is_told_once_and_a_half_that_found_nothing_says_so() {
     same.findings[0].cost.value = 3.0;
     let both = Diagnosis::of_both(cold(), Diagnosis { launch: no_arms(&same), verdicts: Vec::new(), ..same });
     assert_eq!(both.findings.len(), 2);
-    let printed = terminal::diagnosis(&both, &Style::PLAIN);
-    assert!(printed.contains("No hidden cost was found in a warm launch of chromium."), "{printed}");
+    assert_eq!(both.other.as_ref().unwrap().shared_findings, [0]);
+    let words =
+        |both: &Diagnosis| terminal::diagnosis(both, &Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
+    let shared = "A warm launch of chromium has no hidden cost but those that a cold one has too.";
+    assert!(words(&both).contains(shared) && !words(&both).contains("No hidden cost"), "{}", words(&both));
+    let again = Diagnosis::of_json(serde_json::to_string(&both).unwrap().as_bytes()).unwrap();
+    assert_eq!(words(&again), words(&both));
+
+    let nothing = Diagnosis { findings: Vec::new(), verdicts: Vec::new(), launch: no_arms(&warm()), ..warm() };
+    let both = Diagnosis::of_both(cold(), nothing);
+    assert!(words(&both).contains("No hidden cost was found in a warm launch of chromium."), "{}", words(&both));
+}
+
+#[test]
+fn the_largest_cost_that_could_have_gone_unseen_stands_on_the_screen_of_each_mode() {
+    let printed = |diagnosis: &Diagnosis| {
+        terminal::diagnosis(diagnosis, &Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let (in_cold, in_warm) = ("46.7 ms cold (the pattern cold_file_reads)", "100 ms warm (the pattern timed_wait)");
+    let hidden = "of any size: the pattern many_libraries";
+    let both = printed(&Diagnosis::of_both(cold(), warm()));
+    for (screen, told) in
+        [(printed(&cold()), vec![in_cold]), (printed(&warm()), vec![in_warm]), (both, vec![in_cold, in_warm])]
+    {
+        let is_told = told.iter().all(|one| screen.contains(one));
+        assert!(is_told && screen.contains("the largest cost that could have gone unseen:"), "{screen}");
+        assert!(screen.contains(hidden) && screen.contains("(opens: not recorded)"), "{screen}");
+    }
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use slowpath_analysis::finding::{Confidence, Evidence, Finding};
 use slowpath_analysis::fix_inputs::FixInputs;
+use slowpath_analysis::printed::looked_for::{LargestUnseen, LookedFor, LookedForFinding};
+use slowpath_analysis::printed::time_spent::Condition;
 use slowpath_fix::{Change, FixPlan, Privilege, Scope, Treatment, Trial};
 use slowpath_report::{
     ArmRole, ArmSummary, DIAGNOSE_SCHEMA, Decision, Diagnosis, GapShare, LaunchSummary, Machine, MetricChange, Outcome,
@@ -68,12 +70,30 @@ pub fn verdict(arm: &str, outcome: Outcome, predicted: Option<f64>, measured: Op
     }
 }
 
+/// What was looked for: one finding whose cost would have been seen from `least` ms on, and one that could hide any.
+pub fn looked_for(condition: Condition, name: &str, least: f64) -> LookedFor {
+    let one = |name: &str, least_visible: Option<f64>| LookedForFinding {
+        name: name.to_owned(),
+        title: format!("the pattern {name}"),
+        reported_from: "2 % of the time to ready".to_owned(),
+        least_visible: least_visible.map(|least| Quantity::exact(least, Unit::Ms)),
+        hidden_by: if least_visible.is_some() { Vec::new() } else { vec!["opens: not recorded".to_owned()] },
+    };
+    let cost = Quantity::exact(least, Unit::Ms);
+    LookedFor {
+        condition,
+        findings: vec![one(name, Some(least)), one("many_libraries", None)],
+        largest_unseen: Some(LargestUnseen { finding: name.to_owned(), cost }),
+    }
+}
+
 pub fn diagnosis() -> Diagnosis {
     Diagnosis {
         schema: DIAGNOSE_SCHEMA.to_owned(),
         warm: false,
         running: None,
         time: Vec::new(),
+        looked_for: vec![looked_for(Condition::Cold, "cold_file_reads", 46.7)],
         command: vec!["/usr/bin/chromium".to_owned(), "--headless".to_owned()],
         recording: "/home/me/slowpath-chromium".to_owned(),
         launch: LaunchSummary {
@@ -82,6 +102,8 @@ pub fn diagnosis() -> Diagnosis {
             blocks: 20,
             conditions: vec!["ext4 on a loop device".to_owned()],
             judged_by: Metric::Wall,
+            error_rate: Some(0.05),
+            interval_level: Some(0.99),
             arms: vec![
                 arm("cold", ArmRole::Baseline, Some((2335.0, 2290.0, 2391.0)), 386.0),
                 arm("preload_plan", ArmRole::Fix, Some((1514.0, 1460.0, 1590.0)), 147.0),
@@ -91,6 +113,7 @@ pub fn diagnosis() -> Diagnosis {
             ],
         },
         other: None,
+        shared_findings: 0,
         findings: vec![
             finding("cold_file_reads", "Waiting for reads of 218 files", 1830.0),
             finding("backward_reads", "A large library is read backwards", 240.5),
@@ -180,6 +203,7 @@ pub fn warm() -> Diagnosis {
             ..diagnosis().launch
         },
         command: vec!["/opt/frame-buffer".to_owned()],
+        looked_for: vec![looked_for(Condition::Warm, "timed_wait", 100.0)],
         findings: vec![finding("transient_large_allocation", "frame-buffer maps 1.32 MiB anew in copy_frame", 61.0)],
         fixes: vec![plan("allocator_tunables", true), plan("reuse_buffer", false)],
         verdicts: vec![
