@@ -21,7 +21,7 @@ export type Privilege = "user" | "root";
 /**
  * What a change touches.
  */
-export type Scope = "launch" | "lab_device" | "source" | "machine";
+export type Scope = "launch" | "source" | "machine";
 /**
  * What is done to a launch.
  */
@@ -129,6 +129,10 @@ export type Metric =
   | "throttled_periods"
   | "memory_limit_hits";
 /**
+ * What was recorded.
+ */
+export type Condition = "cold" | "warm" | "running";
+/**
  * Nanoseconds, as a duration or as a point of `CLOCK_MONOTONIC`.
  */
 export type Nanos = number;
@@ -157,10 +161,6 @@ export type Category =
   | "throttled"
   | "stopped"
   | "stolen";
-/**
- * What was recorded.
- */
-export type Condition = "cold" | "warm" | "running";
 /**
  * What time is spent on.
  */
@@ -328,6 +328,11 @@ export interface Diagnosis {
    * The launches that were compared.
    */
   launch: LaunchSummary;
+  /**
+   * What the recordings were searched for, one of each kind that was diagnosed, and which cost could have gone unseen. Empty in diagnoses of
+   * an earlier version.
+   */
+  looked_for?: LookedFor[];
   /**
    * Events lost while recording, by kind.
    */
@@ -752,6 +757,17 @@ export interface LaunchSummary {
    */
   conditions: string[];
   /**
+   * The chance that any verdict of these launches says `helps` or `hurts` where nothing differs, at most; a ratio. 0.05 of one
+   * kind of launches; where cold and warm ones are both tried, each may spend half, so that the whole diagnosis has 0.05. Null where
+   * nothing was tried, and in diagnoses of an earlier version.
+   */
+  error_rate?: number | null;
+  /**
+   * Level of each interval that decides, of `measured` and `against_sham`, as a fraction: so high that those of all arms and of all looks at
+   * the launches hold together with a chance of 1 - `error_rate`. Medians of arms have 95 % each. Null as `error_rate`.
+   */
+  interval_level?: number | null;
+  /**
    * What decides the verdicts; their predicted and measured changes are of it.
    */
   judged_by: Metric;
@@ -822,6 +838,62 @@ export interface ArmSummary {
   title: string;
 }
 /**
+ * What one recording was searched for.
+ */
+export interface LookedFor {
+  /**
+   * What was recorded.
+   */
+  condition: Condition;
+  /**
+   * Every finding that shows in such a recording.
+   */
+  findings: LookedForFinding[];
+  /**
+   * The largest `least_visible`; null where none is known.
+   */
+  largest_unseen: LargestUnseen | null;
+}
+/**
+ * A finding that was looked for.
+ */
+export interface LookedForFinding {
+  /**
+   * What the recording lacks, where that could hide a cost of any size.
+   */
+  hidden_by: string[];
+  /**
+   * From which cost on it would have been seen in this recording, if it has the pattern. Null where a cost of any size could have gone
+   * unseen.
+   */
+  least_visible: Quantity | null;
+  /**
+   * Its name.
+   */
+  name: string;
+  /**
+   * From which cost on it is reported, in general.
+   */
+  reported_from: string;
+  /**
+   * What it is, in a few words.
+   */
+  title: string;
+}
+/**
+ * The largest cost that could have gone unseen.
+ */
+export interface LargestUnseen {
+  /**
+   * The cost; what is less than this could be there.
+   */
+  cost: Quantity;
+  /**
+   * Name of the finding that it would be one of.
+   */
+  finding: string;
+}
+/**
  * Events that were lost, by kind; kinds without losses are listed with 0 so that silence is not mistaken for none.
  */
 export interface Losses {
@@ -851,6 +923,11 @@ export interface OtherLaunches {
    * How much of the difference between a cold and a warm launch each arm removed, where they were cold.
    */
   share_of_gap_removed: GapShare[];
+  /**
+   * Which of the others its recording showed too: places in the list of all findings, from 0. Their cost is that of the launches that
+   * lose more. Left out where there are none, and in diagnoses of an earlier version.
+   */
+  shared_findings?: number[];
   /**
    * Whether they were warm.
    */

@@ -29,7 +29,7 @@ fn summary(diagnosis: &Diagnosis, tables: &Tables) -> String {
         out.push_str(&format!("{}\n\n", sentence(&sentences(half))));
     }
     if let Some(text) = looked_for::sentence(&diagnosis.looked_for) {
-        out.push_str(&format!("Unseen: {}.\n\n", sentence(&text)));
+        out.push_str(&format!("Limits: {}.\n\n", sentence(&text)));
     }
     for half in &halves {
         let kind = if half.warm { "warm" } else { "cold" };
