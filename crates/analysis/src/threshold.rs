@@ -55,7 +55,8 @@ pub enum Condition {
 }
 
 impl Condition {
-    fn words(self) -> String {
+    /// `in waits of 100 ms or more`.
+    pub fn words(self) -> String {
         match self {
             Self::Waits(time) => format!("in waits of {} ms or more", time.as_ms()),
             Self::Replies(time) => format!("in replies with {} ms or more", time.as_ms()),

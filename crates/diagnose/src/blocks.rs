@@ -37,8 +37,8 @@ impl Ended {
     }
 }
 
-/// Blocks that there is time for where one takes `block` and what comes before the first takes `before`. `whole` is the level with which all
-/// intervals are to hold together.
+/// Blocks that there is time for where one takes `block` and what comes before the first takes `before`. `whole` is the level with which
+/// all intervals are to hold together.
 ///
 /// # Errors
 /// Fewer than it takes to judge `arms`.

@@ -2,8 +2,8 @@
 //!
 //! A half that this machine cannot have, or that the time does not suffice for, is a gap of the diagnosis and no failure.
 //!
-//! The trials of both halves share one error rate. How is decided by what asks for a trial, and by whether the first half had one, and never
-//! by what its launches showed ([`level_of_each`], [`level_of_second`]).
+//! The trials of both halves share one error rate. How is decided by what asks for a trial, and by whether the first half had one, never by
+//! what its launches showed ([`level_of_each`], [`level_of_second`]).
 
 use crate::printed::Diagnosis;
 use crate::time_limit::TimeLimit;

@@ -879,6 +879,10 @@ export interface LookedForFinding {
    * What it is, in a few words.
    */
   title: string;
+  /**
+   * Which costs have the pattern, where not all do: `in waits of 100 ms or more`. Others are never seen.
+   */
+  within: string | null;
 }
 /**
  * The largest cost that could have gone unseen.

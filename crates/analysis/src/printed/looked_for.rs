@@ -3,12 +3,12 @@
 //! Owns names and shape, and the figures: each finding's threshold beside what this recording holds. Leaves thresholds and needs to the
 //! declarations of findings ([`crate::declaration`]).
 
-use super::time_spent::Condition;
+use super::time_spent::Condition as Recorded;
 use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::Finding;
 use crate::findings::{self, of_launches};
 use crate::launch_facts::LaunchFacts;
-use crate::threshold::Whole;
+use crate::threshold::{Condition, Whole};
 use crate::time::off_cpu_times::waits_recorded;
 use crate::time::usage::own_cpu_times;
 use schemars::JsonSchema;
@@ -23,7 +23,7 @@ const MOST_TITLES: usize = 2;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LookedFor {
     /// What was recorded.
-    pub condition: Condition,
+    pub condition: Recorded,
     /// Every finding that shows in such a recording.
     pub findings: Vec<LookedForFinding>,
     /// The largest `least_visible`; null where none is known.
@@ -42,6 +42,8 @@ pub struct LookedForFinding {
     /// From which cost on it would have been seen in this recording, if it has the pattern. Null where a cost of any size could have gone
     /// unseen.
     pub least_visible: Option<Quantity>,
+    /// Which costs have the pattern, where not all do: `in waits of 100 ms or more`. Others are never seen.
+    pub within: Option<String>,
     /// What the recording lacks, where that could hide a cost of any size.
     pub hidden_by: Vec<String>,
 }
@@ -55,8 +57,9 @@ pub struct LargestUnseen {
     pub cost: Quantity,
 }
 
-/// All findings of one recording, most costly first, with what it was searched for. `training` is a launch of the same command at readahead 0.
-pub fn search(tables: &Tables, training: Option<&Tables>, condition: Condition) -> (Vec<Finding>, LookedFor) {
+/// All findings of one recording, most costly first, with what it was searched for. `training` is a launch of the same command at
+/// readahead 0.
+pub fn search(tables: &Tables, training: Option<&Tables>, condition: Recorded) -> (Vec<Finding>, LookedFor) {
     let facts = LaunchFacts::new(tables);
     let findings = of_launches(std::slice::from_ref(&facts), training);
     let looked_for = LookedFor::of_facts(&facts, condition);
@@ -64,7 +67,7 @@ pub fn search(tables: &Tables, training: Option<&Tables>, condition: Condition) 
 }
 
 impl LookedFor {
-    fn of_facts(facts: &LaunchFacts<'_>, condition: Condition) -> Self {
+    fn of_facts(facts: &LaunchFacts<'_>, condition: Recorded) -> Self {
         let wholes = Wholes::new(facts);
         let shown = findings::ALL.iter().filter(|finding| shows(finding.shows_in, condition));
         let findings: Vec<LookedForFinding> = shown.map(|finding| looked_for(finding, facts, &wholes)).collect();
@@ -79,11 +82,11 @@ impl LookedFor {
     }
 }
 
-fn shows(shows_in: ShowsIn, condition: Condition) -> bool {
+fn shows(shows_in: ShowsIn, condition: Recorded) -> bool {
     match condition {
-        Condition::Cold => shows_in == ShowsIn::ColdLaunches,
-        Condition::Warm => shows_in != ShowsIn::ColdLaunches,
-        Condition::Running => shows_in == ShowsIn::AnyWork,
+        Recorded::Cold => shows_in == ShowsIn::ColdLaunches,
+        Recorded::Warm => shows_in != ShowsIn::ColdLaunches,
+        Recorded::Running => shows_in == ShowsIn::AnyWork,
     }
 }
 
@@ -99,6 +102,7 @@ fn looked_for(finding: &Declaration, facts: &LaunchFacts<'_>, wholes: &Wholes) -
         title: finding.title.to_owned(),
         reported_from: threshold.words(),
         least_visible: hidden_by.is_empty().then_some(least),
+        within: threshold.condition.map(Condition::words),
         hidden_by,
     }
 }
@@ -142,10 +146,13 @@ pub fn sentence(all: &[LookedFor]) -> Option<String> {
     match (known.as_slice(), hidden) {
         ([], None) => None,
         ([], Some(hidden)) => Some(format!("a cost of any size could have gone unseen: {hidden}")),
-        (known, None) => Some(format!("the largest cost that could have gone unseen: {}", known.join(", "))),
-        (known, Some(hidden)) => {
-            Some(format!("the largest cost that could have gone unseen: {}; of any size: {hidden}", known.join(", ")))
+        (known, None) => {
+            Some(format!("the largest cost of one pattern that could have gone unseen: {}", known.join(", ")))
         }
+        (known, Some(hidden)) => Some(format!(
+            "the largest cost of one pattern that could have gone unseen: {}; of any size: {hidden}",
+            known.join(", ")
+        )),
     }
 }
 
@@ -154,7 +161,10 @@ pub fn list(all: &[LookedFor]) -> String {
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     for one in all.iter().flat_map(|one| &one.findings) {
         let seen = match one.least_visible {
-            Some(least) => format!("from {} on", figure(&least)),
+            Some(least) => {
+                let within = one.within.as_ref().map_or_else(String::new, |within| format!(", {within}"));
+                format!("from {} on{within}", figure(&least))
+            }
             None => format!("any cost could hide: {}", one.hidden_by.join(", ")),
         };
         match groups.iter_mut().find(|(same, _)| *same == seen) {
@@ -169,9 +179,9 @@ pub fn list(all: &[LookedFor]) -> String {
 fn largest(one: &LookedFor) -> Option<String> {
     let largest = one.largest_unseen.as_ref()?;
     let launch = match one.condition {
-        Condition::Cold => " cold",
-        Condition::Warm => " warm",
-        Condition::Running => "",
+        Recorded::Cold => " cold",
+        Recorded::Warm => " warm",
+        Recorded::Running => "",
     };
     Some(format!("{}{launch} ({})", figure(&largest.cost), one.title_of(&largest.finding)))
 }
@@ -198,4 +208,83 @@ fn hidden(all: &[LookedFor]) -> Option<String> {
 fn figure(cost: &Quantity) -> String {
     let digits = if cost.value < 10.0 { 2 } else { usize::from(cost.value < 100.0) };
     format!("{:.digits$} ms", cost.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A launch that is ready after 10 s and used 4 s of CPU time, with these rows of the manifest; everything was recorded.
+    fn tables(more: &str) -> Tables {
+        let probes =
+            ["fault", "mapping", "page_cache", "read", "open", "off_cpu", "memory", "page_content", "memory_work"];
+        let probes: Vec<String> =
+            probes.iter().map(|probe| format!(r#"{{"name": "{probe}", "state": "attached"}}"#)).collect();
+        let text = format!(
+            r#"
+== manifest
+{{"command": ["/bin/tool"], "started": 0, "ended": 20000000000,
+ "launch": {{"released": 0, "ready": 10000000000, "ready_when": "exit", "outcome": "ready"}},
+ "probes": [{}]{more}}}
+== execs
+ts pid start filename  run_time
+10 7   1     /bin/tool 0
+== exits
+ts          pid start tid last run_time
+20000000000 7   1     7   true 4000000000
+"#,
+            probes.join(", ")
+        );
+        Tables::from_text(&text).unwrap()
+    }
+
+    fn least(looked_for: &LookedFor, name: &str) -> Option<f64> {
+        looked_for.findings.iter().find(|one| one.name == name).unwrap().least_visible.map(|least| least.value)
+    }
+
+    #[test]
+    fn a_cost_is_seen_from_its_share_of_this_launch_on() {
+        let (found, looked_for) = search(&tables(""), None, Recorded::Warm);
+        assert!(found.is_empty());
+        // 2 % of 10 s; of the CPU time 0.5 % and 2 %.
+        assert_eq!(least(&looked_for, "timed_wait"), Some(200.0));
+        assert_eq!(least(&looked_for, "thp_missed"), Some(20.0));
+        assert_eq!(least(&looked_for, "repeated_child_work"), Some(80.0));
+        let (_, cold) = search(&tables(""), None, Recorded::Cold);
+        assert_eq!((cold.findings.len(), least(&cold, "cold_file_reads")), (1, Some(200.0)));
+        assert_eq!(cold.largest_unseen.as_ref().unwrap().cost.value, 200.0);
+        let text = sentence(&[cold, looked_for]).unwrap();
+        let both = "the largest cost of one pattern that could have gone unseen: 200 ms cold (reads from storage before ready), 200 ms ";
+        assert!(text.starts_with(both), "{text}");
+        let (_, warm) = search(&tables(""), None, Recorded::Warm);
+        let listed = list(&[warm]);
+        assert!(listed.contains("(from 200 ms on, in waits of 100 ms or more)"), "{listed}");
+        assert!(listed.contains("(from 200 ms on, of programs with 12 libraries or more)"), "{listed}");
+    }
+
+    #[test]
+    fn what_was_lost_or_not_recorded_could_hide_any_cost() {
+        let (_, looked_for) = search(&tables(r#", "losses": {"memory_calls": 3}"#), None, Recorded::Warm);
+        let churn = looked_for.findings.iter().find(|one| one.name == "heap_trim_churn").unwrap();
+        assert_eq!((churn.least_visible, churn.hidden_by.as_slice()), (None, &["memory calls: 3 lost".to_owned()][..]));
+        // CPU samples were not taken.
+        let copies = looked_for.findings.iter().find(|one| one.name == "buffer_copied_back").unwrap();
+        assert_eq!(copies.hidden_by, ["memory calls: 3 lost", "CPU samples: not recorded"]);
+        let text = sentence(std::slice::from_ref(&looked_for)).unwrap();
+        assert!(text.contains("; of any size: ") && text.contains(" more (memory calls: 3 lost)"), "{text}");
+        let listed = list(std::slice::from_ref(&looked_for));
+        assert!(listed.starts_with("looked for ") && listed.contains("(any cost could hide: memory calls: 3 lost)"));
+        for finding in findings::ALL.iter().filter(|one| one.shows_in != ShowsIn::ColdLaunches) {
+            assert!(listed.contains(finding.title), "{finding:?}: {listed}");
+        }
+    }
+
+    #[test]
+    fn cpu_time_that_nobody_counted_is_at_most_the_length_of_the_recording() {
+        let mut tables = tables("");
+        tables.exits.clear();
+        let (_, looked_for) = search(&tables, None, Recorded::Running);
+        assert_eq!(least(&looked_for, "thp_missed"), Some(100.0));
+        assert!(looked_for.findings.iter().all(|one| one.name != "timed_wait"));
+    }
 }

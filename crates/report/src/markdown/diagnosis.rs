@@ -4,8 +4,9 @@ use super::text::{Column, Table, code, list, sentence};
 use super::{ROWS, exported, faults, files, findings, heading, interval, losses, machine, optional, unavailable};
 use crate::recording_exports::Work;
 use crate::terminal::sentences;
+use slowpath_analysis::printed::looked_for::{self, LookedForFinding};
 use slowpath_analysis::printed::time_spent::Condition;
-use slowpath_analysis::printed::{looked_for, usage};
+use slowpath_analysis::printed::usage;
 use slowpath_diagnose::printed::{Diagnosis, LaunchSummary, Verdict};
 use slowpath_recording::Tables;
 use slowpath_tables::Quantity;
@@ -57,7 +58,7 @@ fn searched(diagnosis: &Diagnosis) -> String {
         let mut table = Table::new(&columns);
         for finding in &one.findings {
             table.row(&[
-                format!("{}: {}", code(&finding.name), sentence(&finding.title)),
+                format!("{}: {}{}", code(&finding.name), sentence(&finding.title), within(finding)),
                 optional(finding.least_visible.as_ref()),
                 sentence(&finding.hidden_by.join(", ")),
             ]);
@@ -69,6 +70,10 @@ fn searched(diagnosis: &Diagnosis) -> String {
         }));
     }
     out
+}
+
+fn within(finding: &LookedForFinding) -> String {
+    finding.within.as_ref().map_or_else(String::new, |within| format!(", {within}"))
 }
 
 fn arms(launch: &LaunchSummary, kind: &str) -> String {
@@ -143,10 +148,7 @@ fn verdicts(half: &Diagnosis, kind: &str) -> String {
     }
     let mut out = table.under(&format!("Verdicts, {kind} launches"));
     if let (false, Some(rate)) = (out.is_empty(), half.launch.error_rate) {
-        out.push_str(&format!(
-            "\nWhere nothing differs, any of these verdicts says so falsely in at most {} % of diagnoses.\n",
-            rate * 100.0
-        ));
+        out.push_str(&format!("\nError rate of these verdicts together: {} %.\n", rate * 100.0));
     }
     out
 }

@@ -6,7 +6,7 @@ use super::sections::Section;
 use super::style::Style;
 use slowpath_analysis::printed::looked_for::{LookedFor, sentence};
 
-/// One sentence for all recordings of a diagnosis; shortened to a line where there is no room.
+/// One sentence for all recordings of a diagnosis; shortened where there is no room.
 pub(super) fn section(all: &[LookedFor], style: &Style) -> Section {
     let Some(text) = sentence(all) else { return Section::default() };
     let item = Item::wrapped(Line::of(Paint::Quiet, "Limits: ", style), Paint::Quiet, &text, Some(2), style);

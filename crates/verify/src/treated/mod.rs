@@ -1,9 +1,9 @@
 //! From treatments to arms: what fixes do to a launch (`slowpath_fix::Treatment`) becomes launches that have it, beside the untreated
 //! launch and a sham of the same kind.
 //!
-//! Owns which arms and shams a list of treatments has, cold ([`cold`]) and warm ([`warm`]), what is done once before their launches, and
-//! how one of these is made. Knows the kinds of treatments and no fix. Leaves to its callers which treatments are tried, what is
-//! predicted of them, when there are enough launches, and what is published; the rule of the verdict is [`crate::judgement`].
+//! Owns which arms and shams a list of treatments has in cold launches ([`cold`]), and how one of these launches is made; those of warm
+//! launches are still made by `diagnose`. Leaves to its callers which treatments are tried, what is predicted of them, when there are
+//! enough launches, and what is published; the rule of the verdict is [`crate::judgement`].
 
 pub mod cold;
 

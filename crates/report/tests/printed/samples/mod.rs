@@ -77,6 +77,7 @@ pub fn looked_for(condition: Condition, name: &str, least: f64) -> LookedFor {
         title: format!("the pattern {name}"),
         reported_from: "2 % of the time to ready".to_owned(),
         least_visible: least_visible.map(|least| Quantity::exact(least, Unit::Ms)),
+        within: None,
         hidden_by: if least_visible.is_some() { Vec::new() } else { vec!["opens: not recorded".to_owned()] },
     };
     let cost = Quantity::exact(least, Unit::Ms);
