@@ -51,10 +51,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Why is this program slower at start than it should be? Finds the hidden operating-system cost, tries a fix, and
-/// proves it with an honest experiment.
+/// measures the gain in a controlled experiment.
 #[derive(Debug, Parser)]
 #[command(name = "slowpath", version, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 done, 1 a verdict or check failed, 2 wrong usage, 3 this machine cannot do it, \
+#[command(after_help = "Exit codes: 0 done, 1 a check failed or an undo was refused, 2 wrong usage, 3 this machine cannot do it, \
 4 the target failed, 130 interrupted.")]
 pub struct Arguments {
     /// What to do.

@@ -17,10 +17,13 @@ pub fn gaps(gaps: &[Unavailable]) -> String {
     gaps.iter().map(line).collect()
 }
 
-/// A quantity with its interval, without its unit.
+/// A quantity with its interval, without its unit: as many decimals as the value has three digits with, at most four.
 fn figure(quantity: &Quantity) -> String {
+    let magnitude = quantity.value.abs().max(1e-2).log10().floor();
+    let decimals = (2.0 - magnitude).clamp(0.0, 4.0) as usize;
+    let number = |value: f64| format!("{value:.decimals$}");
     match (quantity.low, quantity.high) {
-        (Some(low), Some(high)) => format!("{:.3} ({low:.3} to {high:.3})", quantity.value),
-        _ => format!("{:.3}", quantity.value),
+        (Some(low), Some(high)) => format!("{} ({} to {})", number(quantity.value), number(low), number(high)),
+        _ => number(quantity.value),
     }
 }

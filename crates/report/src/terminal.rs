@@ -90,7 +90,7 @@ const DIAGNOSIS_LINES: usize = 30;
 /// fix. These are for copying, so they are not shortened; the summary has what they leave of the screen.
 pub fn diagnosis_screen(diagnosis: &Diagnosis, page: &str, commands: &[String], style: &Style) -> String {
     let mut below = vec![format!("report: {}", escape_terminal(page))];
-    below.extend(commands.iter().map(|command| format!("keep it: {}", escape_terminal(command))));
+    below.extend(commands.iter().map(|command| format!("next: {}", escape_terminal(command))));
     let taken: usize = below.iter().map(|text| line::width(text).div_ceil(style.columns.max(1))).sum();
     let mut printed = summary(diagnosis, taken, style);
     for text in &below {
@@ -112,7 +112,7 @@ fn summary(diagnosis: &Diagnosis, taken: usize, style: &Style) -> String {
     let mut sections: Vec<Section> = halves.iter().map(|half| answer(half, style)).collect();
     let arms = if diagnosis.warm { warm::arms } else { sections::arms };
     sections.push(arms(&diagnosis.launch, style));
-    sections.push(time_spent::section(&diagnosis.time, style));
+    sections.push(time_spent::section(&diagnosis.time, &halves, style));
     if diagnosis.running.is_some() {
         sections.push(round_trips::beside_a_launch(&diagnosis.round_trips, style));
     }

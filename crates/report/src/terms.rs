@@ -67,14 +67,16 @@ pub const ALL: [Term; 17] = [
     Term {
         name: "cold-warm difference",
         title: "what reading from storage costs a launch",
-        what: "The median cold launch less the median warm one. \"Removes 80 % of the difference\" means that the fix covers 80 % of the \
+        what: "The median cold launch less the median warm one. \"Removes 80 % of the cold-warm difference\" means that the fix covers 80 % of the \
                distance from cold to warm.",
     },
     Term {
         name: "predicted",
         title: "the change that was computed before the first launch with the fix",
-        what: "It is stored before the trial and printed beside the measured value: from the least to the most that the \
-               recordings allow. The launches that judge a fix are never those that it was made from.",
+        what: "It is stored before the trial and printed beside the measured value. Its range goes from the least to the most \
+               that the recordings of warm launches allow, or that six cold and six warm pilot launches do. A finding's cost \
+               counts less than the prediction of a preload plan: that also counts what a launch runs only because it reads. The \
+               launches that judge a fix are never those that it was made from.",
     },
     Term {
         name: "95 % interval",

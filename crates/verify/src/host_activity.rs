@@ -112,7 +112,7 @@ impl HostActivity {
         type Part = fn(&HostActivity) -> Option<f64>;
         const PARTS: [(Part, &str); 5] = [
             (|one| one.stolen, "stolen by the hypervisor"),
-            (|one| one.others, "used by other processes"),
+            (|one| one.others, "of CPU time used by other processes"),
             (|one| one.waited_for_cpu, "with a task waiting for a CPU"),
             (|one| one.waited_for_io, "with a task waiting for storage"),
             (|one| one.waited_for_memory, "with a task waiting for memory"),
@@ -158,7 +158,7 @@ mod tests {
     fn only_what_is_much_more_than_usual_is_named() {
         let quiet = HostActivity { stolen: Some(0.0), others: Some(20.0), ..HostActivity::default() };
         let busy = HostActivity { stolen: Some(5.0), others: Some(180.0), ..HostActivity::default() };
-        assert_eq!(busy.unlike(&[quiet, quiet, busy]), ["180 ms used by other processes (usually 20)"]);
+        assert_eq!(busy.unlike(&[quiet, quiet, busy]), ["180 ms of CPU time used by other processes (usually 20)"]);
         assert!(quiet.unlike(&[quiet, busy, busy]).is_empty());
     }
 }

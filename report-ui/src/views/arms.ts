@@ -87,7 +87,7 @@ function verdictCell(v: Verdict): Child {
   if (v.discarded > 0) details.push(`${count(v.discarded)} discarded`);
   if (v.minimum_detectable_effect) details.push(`smallest visible effect ${inUnit(Math.abs(v.minimum_detectable_effect.value), v.minimum_detectable_effect.unit)}`);
   const others = (v.beside ?? []).flatMap((b) => (b.change ? [`${METRIC_TEXT[b.metric] ?? b.metric} ${quantityValue(b.change, true)} (${quantityInterval(b.change) ?? "no interval"})`] : []));
-  return [h("span", { class: `outcome outcome-${v.outcome}` }, v.beside?.length && v.decision ? DECISION_TEXT[v.decision] : (OUTCOME_TEXT[v.outcome] ?? v.outcome)), v.reason ? h("span", { class: "quiet" }, `: ${v.reason}`) : null, h("div", { class: "quiet", title: "pairs of launches compared, and the smallest effect that they could show" }, details.join(", ")), ...others.map((text) => h("div", { class: "quiet" }, text))];
+  return [h("span", { class: `outcome outcome-${v.outcome}` }, v.decision ? DECISION_TEXT[v.decision] : (OUTCOME_TEXT[v.outcome] ?? v.outcome)), v.reason ? h("span", { class: "quiet" }, `: ${v.reason}`) : null, h("div", { class: "quiet", title: "pairs of launches compared, and the smallest effect that they could show" }, details.join(", ")), ...others.map((text) => h("div", { class: "quiet" }, text))];
 }
 
 function discards(picture: ArmsPicture): Child {

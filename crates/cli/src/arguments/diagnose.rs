@@ -12,6 +12,11 @@ use std::time::Duration;
 
 /// `slowpath diagnose`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo slowpath diagnose -- /usr/bin/python3 -c 'import ssl'
+  sudo slowpath diagnose --ready tcp:8080 -- ./server --port 8080
+  sudo slowpath diagnose --pid 4711
+`slowpath explain arm` (sham, block, lab, ...) says what a word on the screen means.")]
 pub struct DiagnoseArguments {
     /// Diagnose a running process instead of a command, with its threads and the children it starts from now on. Records it for
     /// --duration and reports its findings; tries no fixes. Repeatable.
@@ -35,7 +40,7 @@ pub struct DiagnoseArguments {
     /// [default: 5m; none with --cold or --warm].
     #[arg(long, value_name = "T", value_parser = duration)]
     pub max_time: Option<Duration>,
-    /// Which arms to compare besides cold and warm launches.
+    /// Cold launches: which arms to compare besides the untreated ones.
     #[arg(long, value_parser = arm_sets(), default_value = "quick")]
     pub arms: ArmSet,
     /// Seed of the order of the launches.

@@ -14,19 +14,19 @@ pub struct FixArguments {
     pub command: FixCommand,
 }
 
-const AFTER_HELP: &str = "Examples:
-  slowpath fix list report
-  slowpath fix show report allocator_tunables --wrapper ~/bin/video
-  slowpath fix apply report allocator_tunables --wrapper ~/bin/video
-  sudo slowpath fix apply report allocator_tunables --systemd-unit nginx
-  slowpath fix apply report preload_plan --desktop-file ~/.local/share/applications/editor.desktop
-  sudo slowpath fix apply report grant_read --permissions
-  slowpath fix undo report";
+const AFTER_HELP: &str = "DIR is what `slowpath diagnose -o DIR` wrote. With sudo for /etc and services, without for your own files:
+  slowpath fix list DIR
+  slowpath fix show DIR allocator_tunables --wrapper ~/bin/video
+  slowpath fix apply DIR allocator_tunables --wrapper ~/bin/video
+  sudo slowpath fix apply DIR allocator_tunables --systemd-unit nginx
+  slowpath fix apply DIR preload_plan --desktop-file ~/.local/share/applications/editor.desktop
+  sudo slowpath fix apply DIR grant_read --permissions
+  slowpath fix undo DIR";
 
 /// What can be done with fixes.
 #[derive(Debug, Subcommand)]
 pub enum FixCommand {
-    /// List the fixes of a diagnosis: proved, not shown to help, or not tried; and which are applied.
+    /// List the fixes of a diagnosis: proved, withdrawn, not shown, or not tried; and which are applied.
     List {
         /// The directory of the diagnosis.
         directory: PathBuf,
@@ -45,7 +45,7 @@ pub enum FixCommand {
 /// Where a fix is kept.
 #[derive(Debug, Args)]
 pub struct FixTargetArguments {
-    /// Write an executable script that starts the diagnosed command with the fix.
+    /// Write an executable script, a new file, that starts the diagnosed command with the fix.
     #[arg(long, value_name = "PATH", group = "where")]
     pub wrapper: Option<PathBuf>,
     /// Add the variables to a file for EnvironmentFile= of systemd, or for a shell.

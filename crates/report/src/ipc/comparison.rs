@@ -10,7 +10,7 @@ pub fn text(comparison: &Comparison) -> String {
     let first = comparison.arms.first().map_or("", |arm| arm.transport);
     let _ = writeln!(
         text,
-        "Round trips of {} bytes, {} blocks, 95 % intervals, all ratios together\n",
+        "Round trips of {} bytes, {} blocks, 95 % intervals, joint for all ratios\n",
         comparison.size, comparison.blocks
     );
     let _ = writeln!(text, "{:<16} {:<28} {}", "transport", "round trip in us", format_args!("ratio to {first}"));
@@ -56,9 +56,9 @@ mod tests {
             comparisons: vec![compared],
             unavailable: Vec::new(),
         });
-        assert!(text.starts_with("Round trips of 4 bytes, 12 blocks, 95 % intervals, all ratios together\n"), "{text}");
+        assert!(text.starts_with("Round trips of 4 bytes, 12 blocks, 95 % intervals, joint for all ratios\n"), "{text}");
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[2].find("ratio to pipe"), lines[4].find("2.000 (1.500 to 2.500)"), "{text}");
-        assert_eq!(lines[3].trim_end(), "pipe             1.000", "{text}");
+        assert_eq!(lines[2].find("ratio to pipe"), lines[4].find("2.00 (1.50 to 2.50)"), "{text}");
+        assert_eq!(lines[3].trim_end(), "pipe             1.00", "{text}");
     }
 }

@@ -205,7 +205,7 @@ mod tests {
         let mut text = String::new();
         inheritance(&mut text, "FAIL", &inherited);
         let words = "priority inversion: 7 of 8 SCHED_FIFO calls delayed by a CPU-bound SCHED_OTHER process, \
-                     median 19.500 (18.000 to 20.000) ms";
+                     median 19.5 (18.0 to 20.0) ms";
         assert!(text.contains(words), "{text}");
     }
 
@@ -226,7 +226,7 @@ mod tests {
             text
         };
         let none = shown(PlacementVerdict::NotShown, Quantity::interval(0.01, -0.001, 0.02, Unit::Ms));
-        assert!(none.contains("no placement effect shown") && none.contains("0.010 (-0.001 to 0.020) ms"), "{none}");
+        assert!(none.contains("no placement effect shown") && none.contains("0.0100 (-0.0010 to 0.0200) ms"), "{none}");
         assert!(!none.contains("slower") && !none.contains("cost"), "{none}");
         let slower = shown(PlacementVerdict::Slower, Quantity::interval(0.01, 0.001, 0.02, Unit::Ms));
         assert!(slower.contains("cross-CPU placement is slower than one CPU"), "{slower}");

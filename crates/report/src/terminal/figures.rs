@@ -54,6 +54,12 @@ pub(crate) fn value(quantity: &Quantity, style: &Style) -> String {
     format!("{} {word}", number(quantity.value / divisor, style)).trim_end().to_owned()
 }
 
+/// The same with a sign, also where it is more: `+123 ms`.
+pub(crate) fn change(quantity: &Quantity, style: &Style) -> String {
+    let text = value(quantity, style);
+    if quantity.value > 0.0 { format!("+{text}") } else { text }
+}
+
 /// The 95 % interval without its unit, in the scale of the value: `111..139`; nothing where there is none.
 pub(crate) fn interval(quantity: &Quantity, style: &Style) -> Option<String> {
     let (divisor, _) = scale(quantity.unit, quantity.value.abs());

@@ -180,7 +180,7 @@ pub(crate) fn verdicts(diagnosis: &Diagnosis, style: &Style) -> Section {
     let heading = [
         left("verdict", VERDICT[0], style),
         left("", VERDICT[1], style),
-        right("predicted (95 %)", VERDICT[2], style),
+        right("predicted (range)", VERDICT[2], style),
         right("measured (95 %)", VERDICT[3], style),
     ];
     let (merged, shown): (Vec<&Verdict>, Vec<&Verdict>) =
@@ -209,10 +209,7 @@ fn verdict_item(verdict: &Verdict, style: &Style) -> Item {
         Outcome::Hurts => Paint::Bad,
         _ => Paint::Plain,
     };
-    let words = match verdict.decision {
-        Some(decision @ Decision::NotTried) => decision.words(),
-        _ => verdict.outcome.words(),
-    };
+    let words = verdict.decision.map_or(verdict.outcome.words(), Decision::words);
     let predicted = verdict.predicted.map_or("-".to_owned(), |predicted| figures::with_interval(&predicted, style));
     let [arm, outcome, before, after] = VERDICT;
     let line = Line::of(Paint::Plain, &left(&escape(&verdict.arm, style.unicode), arm, style), style)
@@ -238,7 +235,7 @@ fn silent_shams(verdicts: &[&Verdict], style: &Style) -> Option<Line> {
         "no effect seen"
     };
     let measured: Vec<String> =
-        verdicts.iter().filter_map(|verdict| Some(figures::value(verdict.measured.as_ref()?, style))).collect();
+        verdicts.iter().filter_map(|verdict| Some(figures::change(verdict.measured.as_ref()?, style))).collect();
     let cells = [
         left(&format!("{} shams", verdicts.len()), VERDICT[0], style),
         left(outcome, VERDICT[1], style),

@@ -6,6 +6,7 @@ use super::sections::Section;
 use super::style::Style;
 use slowpath_analysis::printed::time_spent::{Condition, TimeSpent};
 use slowpath_analysis::time::time_spent::Part;
+use slowpath_diagnose::printed::{ArmRole, ArmSummary, Diagnosis};
 use slowpath_tables::Quantity;
 
 const NAME: usize = 30;
@@ -15,8 +16,9 @@ const SMALLEST_SHARE: f64 = 0.01;
 /// Share of the CPU time from which the cost of recording is shown.
 const LEAST_RECORDING: f64 = 0.05;
 
-/// The table; nothing without recordings.
-pub(super) fn section(recordings: &[TimeSpent], style: &Style) -> Section {
+/// The table; nothing without recordings. `halves` launched what was recorded without a recorder: the difference from what they took is
+/// what recording costs, and that launches differ.
+pub(super) fn section(recordings: &[TimeSpent], halves: &[Diagnosis], style: &Style) -> Section {
     if recordings.is_empty() {
         return Section::default();
     }
@@ -54,6 +56,14 @@ pub(super) fn section(recordings: &[TimeSpent], style: &Style) -> Section {
     if recordings.iter().any(is_much) {
         let recording = |one: &TimeSpent| cells(one, None, one.recording, style);
         head.push(row(Paint::Quiet, "  of it to record faults", &recording));
+    }
+    let median = |one: &TimeSpent| medians(halves, one.condition);
+    if recordings.iter().map(median).any(|(to_ready, cpu)| to_ready.or(cpu).is_some()) {
+        let of = |one: &TimeSpent| {
+            let (to_ready, cpu) = median(one);
+            cells(one, to_ready, cpu, style)
+        };
+        head.push(row(Paint::Plain, "median of those not recorded", &of));
     }
     for one in recordings.iter().filter(|one| one.uncounted_threads > 0) {
         let threads = if one.uncounted_threads == 1 { "thread" } else { "threads" };
@@ -93,6 +103,20 @@ fn of_part(one: &TimeSpent, part: Part) -> Times {
 }
 
 type Times = (Option<Quantity>, Option<Quantity>);
+
+/// Medians of the untreated launches under a condition; warm ones are those of a trial, or the bound that a cold trial has.
+fn medians(halves: &[Diagnosis], condition: Condition) -> Times {
+    let arm = |warm: bool, role: ArmRole| -> Option<&ArmSummary> {
+        let half = halves.iter().find(|half| half.warm == warm)?;
+        half.launch.arms.iter().find(|arm| arm.role == role)
+    };
+    let arm = match condition {
+        Condition::Cold => arm(false, ArmRole::Baseline),
+        Condition::Warm => arm(true, ArmRole::Baseline).or_else(|| arm(false, ArmRole::Warm)),
+        Condition::Running => None,
+    };
+    arm.map_or((None, None), |arm| (arm.median, arm.cpu))
+}
 
 fn added(a: Times, b: Times) -> Times {
     let sum = |a: Option<Quantity>, b: Option<Quantity>| match (a, b) {
@@ -156,7 +180,7 @@ mod tests {
     #[test]
     fn both_kinds_stand_beside_each_other_without_parts_that_have_no_time() {
         let launches = [launch(Condition::Cold, 60.0), launch(Condition::Warm, 0.0)];
-        let text = screen(vec![section(&launches, &Style::PLAIN)], Rest::InReport, &Style::PLAIN);
+        let text = screen(vec![section(&launches, &[], &Style::PLAIN)], Rest::InReport, &Style::PLAIN);
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let lines: Vec<String> = text.lines().map(words).collect();
         assert_eq!(
@@ -180,7 +204,7 @@ mod tests {
     fn the_cost_of_recording_is_shown_where_it_is_much() {
         let shown = |recording: f64| {
             let launch = TimeSpent { recording: Some(ms(recording)), ..launch(Condition::Warm, 0.0) };
-            let text = screen(vec![section(&[launch], &Style::PLAIN)], Rest::InReport, &Style::PLAIN);
+            let text = screen(vec![section(&[launch], &[], &Style::PLAIN)], Rest::InReport, &Style::PLAIN);
             let line = text.lines().find(|line| line.contains("to record"))?;
             Some(line.split_whitespace().collect::<Vec<_>>().join(" "))
         };
@@ -193,7 +217,7 @@ mod tests {
         let mut running = launch(Condition::Running, 0.0);
         (running.time_to_ready, running.unexplained) = (None, None);
         running.rows.iter_mut().for_each(|row| row.to_ready = None);
-        let text = screen(vec![section(&[running], &Style::PLAIN)], Rest::InReport, &Style::PLAIN);
+        let text = screen(vec![section(&[running], &[], &Style::PLAIN)], Rest::InReport, &Style::PLAIN);
         let words: Vec<&str> = text.split_whitespace().collect();
         assert_eq!(
             words.join(" "),
@@ -204,6 +228,6 @@ mod tests {
 
     #[test]
     fn without_recordings_there_is_no_table() {
-        assert!(section(&[], &Style::PLAIN).head.is_empty());
+        assert!(section(&[], &[], &Style::PLAIN).head.is_empty());
     }
 }

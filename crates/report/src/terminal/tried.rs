@@ -70,7 +70,7 @@ pub(crate) fn sentences(diagnosis: &Diagnosis, style: &Style) -> String {
     }
     if let Some(gap) = diagnosis.share_of_gap_removed.iter().find(|gap| gap.arm == main.arm) {
         let share = Quantity { low: None, high: None, ..gap.share };
-        text.push_str(&format!(" and removes {} of the difference", figures::value(&share, style)));
+        text.push_str(&format!(" and removes {} of the cold-warm difference", figures::value(&share, style)));
     }
     text + "." + &rest
 }
@@ -82,7 +82,7 @@ pub(super) fn sham_sentences(better: &[String], worse: &[String]) -> String {
         text.push_str(&format!(" But a sham helps too: {}.", better.join(", ")));
     }
     if !worse.is_empty() {
-        text.push_str(&format!(" A sham hurts, which takes nothing from a fix: {}.", worse.join(", ")));
+        text.push_str(&format!(" A sham is slower, which takes nothing from a fix: {}.", worse.join(", ")));
     }
     text
 }

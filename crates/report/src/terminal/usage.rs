@@ -113,9 +113,9 @@ fn machine(usage: &Usage, style: &Style) -> Vec<Line> {
     let parts = [
         ("recorded", machine.recorded, true),
         ("lost", machine.lost, machine.lost > 0),
-        ("without an event", machine.without_event, machine.without_event > 0),
+        ("counted only", machine.without_event, machine.without_event > 0),
         ("slowpath itself", machine.recorder, true),
-        ("elsewhere", machine.elsewhere, true),
+        ("not recorded", machine.elsewhere, true),
         ("the machine", machine.faults, true),
     ];
     let row = |(name, faults, _): (&str, u64, bool)| {
@@ -254,7 +254,7 @@ mod tests {
         let words: Vec<_> = line("5 other").split_whitespace().collect();
         assert_eq!(words[3..], ["5", "10.2", "%", "0.50", "%", "10.0", "ms", "-", "-"], "{text}");
         assert_eq!(line("the machine").split_whitespace().collect::<Vec<_>>(), ["the", "machine", "1000", "100", "%"]);
-        let parts: u64 = ["recorded", "slowpath itself", "elsewhere"]
+        let parts: u64 = ["recorded", "slowpath itself", "not recorded"]
             .iter()
             .map(|part| line(part)[NAME..].split_whitespace().next().unwrap().parse::<u64>().unwrap())
             .sum();

@@ -136,7 +136,7 @@ pub(super) fn verdicts(diagnosis: &Diagnosis, style: &Style) -> Section {
     let heading = [
         left("change of CPU time", NAME, style),
         left("", DECISION, style),
-        right("predicted (95 %)", PREDICTED, style),
+        right("predicted (range)", PREDICTED, style),
         right("measured (95 %)", MEASURED, style),
     ];
     Section {

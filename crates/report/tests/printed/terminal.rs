@@ -154,7 +154,7 @@ fn the_fix_of_the_tool_leads_before_faster_variants_and_rivals() {
     // A sham arm speaks up only when it changed something.
     tried.verdicts.iter_mut().find(|verdict| verdict.arm == "empty_plan").unwrap().outcome = Outcome::Hurts;
     assert!(
-        answer(&tried).ends_with("A sham hurts, which takes nothing from a fix: empty_plan 6.00 ms."),
+        answer(&tried).ends_with("A sham is slower, which takes nothing from a fix: empty_plan 6.00 ms."),
         "{}",
         answer(&tried)
     );
