@@ -1,8 +1,8 @@
 """Programs with a known answer: what `cases/NAME/truth.toml` declares of them, and how they are built and started.
 
 A case without a `make` consists of its files as they are. truth.toml: `language`; `program` (what `make` builds) or `command` (words in front of
-the arguments; `{place}` is where the case was built); `may` of all variants; `kind`: `memory` where it does not say otherwise, which `cases` records and holds against
-the counts below; the others are seen by a diagnosis (`diagnosed-cases`). And tables `variants`:
+the arguments; `{place}` is where the case was built); `may` of all variants; `kind`: `memory` where it does not say otherwise, which `cases`
+records and holds against the counts below; the others are seen by a diagnosis (`diagnosed-cases`). And tables `variants`:
 
     arguments    of the program
     prepare      a command that makes it what it is, once, before it is launched
