@@ -128,25 +128,22 @@ def treated(path: Path, tree: str) -> dict[str, Any]:
     """A file that others may read when it is treated: everybody by its mode, DENIED_USER by its list."""
     found = path.lstat()
     before: dict[str, Any] = {"mode": found.st_mode, "acl": None}
-    if path.is_dir():
-        after = {"mode": found.st_mode | 0o1, "acl": None}
-    elif tree == "acl":
+    after: dict[str, Any] = {"mode": found.st_mode | (0o1 if path.is_dir() else 0o4), "acl": None}
+    if tree == "acl" and path.is_file():
         before["acl"] = list(os.getxattr(path, ACL))
         after = {"mode": found.st_mode, "acl": list(acl(4))}
-    else:
-        after = {"mode": found.st_mode | 0o4, "acl": None}
-    identity = [os.major(found.st_dev), os.minor(found.st_dev), found.st_ino]
+    identity: list[int] = [os.major(found.st_dev), os.minor(found.st_dev), found.st_ino]
     return {"path": str(path), "uid": found.st_uid, "gid": found.st_gid, "identity": identity, "before": before, "after": after}
 
 
 def plan_text() -> str:
     """A preload plan of many ranges of one file."""
-    options = {
+    options: dict[str, Any] = {
         "gap_pages": 2, "cap_bytes": 262144, "order": "first_use", "threads": 1, "in_flight_bytes": None, "metadata": False, "whole_files": False,
     }
-    provenance = {"created": "", "command": [], "recordings": []}
+    provenance: dict[str, Any] = {"created": "", "command": [], "recordings": []}
     head = {"schema": "slowpath-preload-plan/1", "provenance": provenance, "options": options, "files": 1, "ranges": PLAN_RANGES}
-    file = {"path": "/usr/bin/true", "size": 400_000_000, "mtime_ns": 0}
+    file: dict[str, Any] = {"path": "/usr/bin/true", "size": 400_000_000, "mtime_ns": 0}
     return "".join(f"{json.dumps(line)}\n" for line in [head, file, *([0, number, 1] for number in range(PLAN_RANGES))])
 
 
@@ -161,7 +158,7 @@ def diagnosis(fixes: list[Fix]) -> dict[str, Any]:
         }
         for one in fixes
     ]
-    verdicts = [
+    verdicts: list[dict[str, Any]] = [
         {
             "arm": one.called, "fix": one.called, "judged_by": "cpu", "outcome": "helps", "decision": "proved", "predicted": None,
             "measured": measured, "minimum_detectable_effect": None, "pairs": 9, "discarded": 0, "reason": "", "beside": [],

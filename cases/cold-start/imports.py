@@ -10,7 +10,7 @@ import email.mime.multipart  # noqa: F401
 import http.server  # noqa: F401
 import logging.config  # noqa: F401
 import multiprocessing  # noqa: F401
-import pdb  # noqa: F401, T100 - one of the modules
+import pdb  # noqa: F401
 import sqlite3  # noqa: F401
 import ssl  # noqa: F401
 import tarfile  # noqa: F401

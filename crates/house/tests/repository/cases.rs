@@ -16,7 +16,8 @@ struct Declared {
 impl Declared {
     fn add(&mut self, case: &Table) {
         self.may_be.extend(words(case, "may"));
-        for variant in case.get("variants").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_table) {
+        for variant in case.get("variants").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_table)
+        {
             self.true_of_it.extend(variant.get("finding").and_then(Value::as_str).map(str::to_owned));
             self.true_of_it.extend(words(variant, "also"));
             self.may_be.extend(words(variant, "may"));
@@ -43,7 +44,8 @@ fn wrong(registry: &BTreeSet<String>, declared: &Declared) -> Vec<String> {
 
 #[test]
 fn a_finding_without_a_case_and_a_name_that_is_no_finding_are_found() {
-    let text = "may = [\"c\"]\n[[variants]]\narguments = []\nfinding = \"a\"\nalso = [\"b\"]\n[[variants]]\narguments = []\n";
+    let text =
+        "may = [\"c\"]\n[[variants]]\narguments = []\nfinding = \"a\"\nalso = [\"b\"]\n[[variants]]\narguments = []\n";
     let mut declared = Declared::default();
     declared.add(&toml::from_str(text).unwrap());
     let registry = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
