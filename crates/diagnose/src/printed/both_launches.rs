@@ -11,8 +11,15 @@ impl Diagnosis {
     pub fn of_both(cold: Self, warm: Self) -> Self {
         let leads = if worst(&warm) > worst(&cold) { (warm, cold) } else { (cold, warm) };
         let (mut first, mut second) = leads;
-        // What both show is reported of the launches that lose more.
+        // What both show is reported of the launches that lose more, unless only the others say in which function it is: stacks of waits are
+        // recorded in warm launches alone.
         let about = |finding: &Finding| (finding.name.clone(), finding.subject.get("process").cloned());
+        for finding in first.findings.iter_mut().filter(|finding| !is_placed(finding)) {
+            let same = second.findings.iter().find(|other| is_placed(other) && about(other) == about(finding));
+            if let Some(same) = same {
+                finding.clone_from(same);
+            }
+        }
         let told: Vec<_> = first.findings.iter().map(about).collect();
         let both_show: Vec<_> = second.findings.iter().map(about).filter(|one| told.contains(one)).collect();
         second.findings.retain(|finding| !told.contains(&about(finding)));
@@ -83,6 +90,11 @@ impl Diagnosis {
             ..self.clone()
         })
     }
+}
+
+/// Whether it names a function.
+fn is_placed(finding: &Finding) -> bool {
+    finding.subject.contains_key("function")
 }
 
 /// What the most costly finding costs.

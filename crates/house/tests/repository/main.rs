@@ -1,5 +1,6 @@
-//! Rules of this repository that are read off its files: layers, names, prose, reference pages, dependencies, and gaps.
+//! Rules of this repository that are read off its files: layers, names, prose, reference pages, dependencies, gaps, and cases.
 
+mod cases;
 mod dependencies;
 mod docs;
 mod gaps;

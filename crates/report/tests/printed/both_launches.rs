@@ -62,6 +62,18 @@ fn what_both_show_is_told_once_and_a_half_that_found_nothing_says_so() {
 }
 
 #[test]
+fn what_only_the_other_launches_can_name_a_function_for_is_reported_of_them() {
+    let mut same = warm();
+    same.findings = cold().findings[..1].to_vec();
+    same.findings[0].cost.value = 3.0;
+    same.findings[0].subject.insert("function".to_owned(), "look_up".into());
+    let both = Diagnosis::of_both(cold(), Diagnosis { launch: no_arms(&same), verdicts: Vec::new(), ..same });
+    let named: Vec<_> = both.findings.iter().filter(|finding| finding.subject.contains_key("function")).collect();
+    assert_eq!((both.findings.len(), named.len(), named[0].cost.value), (cold().findings.len(), 1, 3.0));
+    assert!(!both.warm && both.other.unwrap().own_findings.is_empty());
+}
+
+#[test]
 fn the_largest_cost_that_could_have_gone_unseen_stands_on_the_screen_of_each_mode() {
     let printed = |diagnosis: &Diagnosis| {
         terminal::diagnosis(diagnosis, &Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ")
