@@ -1,149 +1,205 @@
-//! The arms of a warm diagnosis: the launch as it is, with each fix that can be tried, and with a sham of each kind of fix.
+//! Warm launches with and without treatments: variables, files that they see otherwise, artifacts that are made for them beforehand,
+//! modules that Python imports before it forks.
 //!
-//! Owns that all environments are of one size: variables that a fix adds are made up for by padding elsewhere, so that no arm has
-//! another place of the stack than the others in its block.
+//! Owns the arms, the sham of each kind, and that all environments are of one size: variables that a treatment adds are made up for by
+//! padding elsewhere, so that no arm has another place of the stack than the others in its block. What treatments need before any launch is
+//! made in `regenerated` and `python_preload`; which arms get ready, `warm_up` finds out. Treatments of the device are those of
+//! cold launches.
 
-use super::python_preload::PythonPreloads;
+use super::Tried;
+use super::files::mounts;
+use super::python_preload::{self, PythonPreloads};
 use super::regenerated::{self, Regenerated};
-use crate::file_trial::{merged, mounts};
-use slowpath_fix::allocator_tunables::VARIABLE as TUNABLES;
-use slowpath_fix::{FilePermissions, Proposal, TreatedFile, sham_environment};
-use slowpath_launch::{MountNamespace, MountStep};
+use crate::benchmark::{Launched, Launches};
+use crate::comparison::{Arm, ArmResult, Comparison, Role};
+use crate::conditions::Conditions;
+use crate::declared_arms::{DeclaredArm, SHAM_ENVIRONMENT, SHAM_FILES, SHAM_REGENERATED, UNTREATED};
+use slowpath_fix::{TreatedFile, Treatment, sham_environment};
+use slowpath_launch::MountNamespace;
+use slowpath_session::Progress;
+use slowpath_session::failure::Failure;
 use slowpath_session::target::Target;
-use slowpath_verify::declared_arms::{DeclaredArm, SHAM_ENVIRONMENT, SHAM_FILES, SHAM_REGENERATED, UNTREATED};
-use slowpath_verify::{Arm, Role};
-use std::ffi::{OsStr, OsString};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
 
-/// An arm.
+/// An arm of warm launches, and what these are.
 pub struct WarmArm {
-    /// For the comparison.
+    /// As a comparison knows it.
     pub arm: Arm,
+    /// Place of what it tries in the list of that; `None` for what it is compared with.
+    pub tried: Option<usize>,
     /// What is launched.
-    pub target: Target,
-    /// Place of the fix that it is among the proposals.
-    pub proposal: Option<usize>,
+    target: Target,
     /// Bytes that its environment is smaller than the largest.
-    pub padding: usize,
+    padding: usize,
 }
 
-/// An arm before it has a target.
-struct Treatment {
-    arm: Arm,
-    proposal: Option<usize>,
-    variables: Vec<(OsString, OsString)>,
-    seen: Seen,
-}
-
-/// How a launch sees files otherwise than they are.
-enum Seen {
-    /// By these mounts; none: as they are.
-    Mounts(Vec<MountStep>),
-    /// With the artifacts of the proposal.
-    Made(MountNamespace),
-    /// With these directories as they are, where a fix has artifacts in them.
-    NothingMade(Vec<TreatedFile>),
-}
-
-/// The arms, the untreated launch first; nothing where no fix can be tried. `made` is where artifacts were regenerated for fixes, `imports`
-/// what has Python import modules for them.
-pub fn choose(target: &Target, proposals: &[Proposal], made: &Regenerated, imports: &PythonPreloads) -> Vec<WarmArm> {
-    let untreated = target.variables();
-    let treatments = treatments(&untreated, proposals, made, imports);
-    let targets: Vec<Target> = treatments.iter().map(|one| treated(target, one, proposals)).collect();
-    let sizes: Vec<usize> = targets.iter().map(|target| size(&target.variables())).collect();
-    let largest = sizes.iter().copied().max().unwrap_or(0);
-    let arms = treatments.into_iter().zip(targets).zip(sizes);
-    arms.map(|((treatment, target), size)| WarmArm {
-        arm: treatment.arm,
-        target,
-        proposal: treatment.proposal,
-        padding: largest - size,
-    })
-    .collect()
-}
-
-fn treated(target: &Target, treatment: &Treatment, proposals: &[Proposal]) -> Target {
-    let target = target.with(&treatment.variables);
-    match (&treatment.seen, treatment.proposal) {
-        (Seen::Mounts(mounts), _) if !mounts.is_empty() => target.seeing(mounts.clone()),
-        (Seen::Made(made), Some(number)) => regenerated::seeing(&target, &proposals[number], made),
-        (Seen::NothingMade(directories), _) => regenerated::sham(&target, directories),
-        _ => target,
+impl WarmArm {
+    /// Whether its launches have mounts of their own.
+    pub(super) fn has_mounts(&self) -> bool {
+        self.target.has_mounts()
     }
 }
 
-fn treatments(
-    untreated: &[(OsString, OsString)],
-    proposals: &[Proposal],
-    made: &Regenerated,
-    imports: &PythonPreloads,
-) -> Vec<Treatment> {
-    let of = |(number, proposal): (usize, &Proposal)| match made.get(&number) {
-        Some(made) => Some(of_made(number, proposal, made.as_ref().ok()?.clone())),
-        None => {
-            let imports = imports.get(&number).and_then(|one| one.as_ref().ok());
-            let variables = proposal.environment().into_iter().chain(imports.cloned()).collect::<Vec<_>>();
-            let changes_something = !variables.is_empty() || !proposal.files().is_empty();
-            changes_something.then(|| of_fix(number, proposal, variables))
-        }
-    };
-    let fixes: Vec<Treatment> = proposals.iter().enumerate().filter_map(of).collect();
-    if fixes.is_empty() {
+/// A trial of treatments in warm launches.
+pub struct WarmTrial {
+    /// Its arms, the untreated launch first; none where nothing can be tried.
+    pub arms: Vec<WarmArm>,
+    /// Why launches cannot have what is tried, by its place in the list.
+    pub failing: BTreeMap<usize, String>,
+}
+
+impl WarmTrial {
+    /// The arms of what is tried, as far as a warm launch can have it. What treatments need beforehand is made: artifacts in mounts that
+    /// nobody else sees, files in `directory`, which is the target's user's.
+    ///
+    /// # Errors
+    /// Files cannot be written, or the user asked to stop.
+    pub fn prepare(
+        target: &Target,
+        tried: &[Tried],
+        directory: &Path,
+        progress: &dyn Progress,
+    ) -> Result<Self, Failure> {
+        let made = regenerated::regenerate(target, tried, progress)?;
+        let imports = python_preload::write(target, tried, directory)?;
+        let arms = arms(target, tried, &made, &imports);
+        Ok(Self { arms, failing: reasons(made).chain(reasons(imports)).collect() })
+    }
+
+    /// Runs `most` blocks of all arms, or until `enough(results, blocks done)`.
+    ///
+    /// # Errors
+    /// As [`Launches::compare`].
+    pub fn compare(
+        &self,
+        conditions: &mut Conditions,
+        most: usize,
+        seed: u64,
+        progress: &dyn Progress,
+        enough: impl FnMut(&[ArmResult], usize) -> bool,
+    ) -> Result<Comparison, Failure> {
+        launches(&self.arms, conditions, seed).compare(most, progress, enough)
+    }
+}
+
+fn reasons<T>(all: BTreeMap<usize, Result<T, String>>) -> impl Iterator<Item = (usize, String)> {
+    all.into_iter().filter_map(|(number, one)| Some((number, one.err()?)))
+}
+
+/// The launches of these arms.
+pub(super) fn launches<'a>(arms: &'a [WarmArm], conditions: &'a mut Conditions, seed: u64) -> Launches<'a> {
+    let one = |arm: &'a WarmArm| Launched { arm: arm.arm.clone(), target: &arm.target, padding: arm.padding };
+    Launches::new(arms.iter().map(one).collect(), conditions, seed)
+}
+
+/// An arm before all environments have one size.
+struct Unpadded {
+    arm: Arm,
+    tried: Option<usize>,
+    state: State,
+}
+
+/// What the launches of an arm have.
+struct State {
+    /// Instead of what the target has under these names.
+    variables: Vec<(OsString, OsString)>,
+    /// The target as it sees files.
+    target: Target,
+}
+
+impl Unpadded {
+    fn beside(arm: &DeclaredArm, variables: Vec<(OsString, OsString)>, target: Target) -> Self {
+        Self { arm: arm.arm(), tried: None, state: State { variables, target } }
+    }
+}
+
+/// The arms, the untreated launch first; none where nothing can be tried. `made` is where artifacts were regenerated, `imports` what has
+/// Python import modules, each by the place of its treatment.
+pub(super) fn arms(target: &Target, tried: &[Tried], made: &Regenerated, imports: &PythonPreloads) -> Vec<WarmArm> {
+    let treated: Vec<Unpadded> = tried
+        .iter()
+        .enumerate()
+        .filter_map(|(number, one)| {
+            let made = made.get(&number).and_then(|made| made.as_ref().ok());
+            let import = imports.get(&number).and_then(|import| import.as_ref().ok());
+            let (state, sham) = treated(target, &one.treatment, made, import)?;
+            let sham = (one.arm.role == Role::Fix).then(|| sham.name.to_owned());
+            Some(Unpadded { arm: Arm { sham, ..one.arm.clone() }, tried: Some(number), state })
+        })
+        .collect();
+    if treated.is_empty() {
         return Vec::new();
     }
-    let has_sham = |sham: &DeclaredArm| fixes.iter().any(|fix| fix.arm.sham.as_deref() == Some(sham.name));
-    let longest = fixes.iter().filter_map(|fix| value(&fix.variables, TUNABLES)).map(OsStr::len).max().unwrap_or(0);
-    let variable = sham_environment::variable(value(untreated, TUNABLES), longest);
-    let of_variables = variable.filter(|_| has_sham(&SHAM_ENVIRONMENT)).map(|variable| Treatment {
-        arm: SHAM_ENVIRONMENT.arm(),
-        proposal: None,
-        variables: vec![variable],
-        seen: Seen::Mounts(Vec::new()),
-    });
-    let of_files = has_sham(&SHAM_FILES).then(|| Treatment {
-        arm: SHAM_FILES.arm(),
-        proposal: None,
-        variables: Vec::new(),
-        seen: Seen::Mounts(mounts(&merged(proposals.iter().map(Proposal::files)), as_before)),
-    });
-    let of_regenerated = has_sham(&SHAM_REGENERATED).then(|| Treatment {
-        arm: SHAM_REGENERATED.arm(),
-        proposal: None,
-        variables: Vec::new(),
-        seen: Seen::NothingMade(merged(proposals.iter().map(Proposal::regenerated))),
-    });
-    let shams = of_variables.into_iter().chain(of_files).chain(of_regenerated).collect::<Vec<_>>();
-    let baseline =
-        Treatment { arm: UNTREATED.arm(), proposal: None, variables: Vec::new(), seen: Seen::Mounts(Vec::new()) };
-    std::iter::once(baseline).chain(fixes).chain(shams).collect()
+    let shams = shams(target, tried, &treated);
+    let untreated = Unpadded::beside(&UNTREATED, Vec::new(), target.clone());
+    padded(std::iter::once(untreated).chain(treated).chain(shams).collect())
 }
 
-fn of_fix(number: usize, proposal: &Proposal, variables: Vec<(OsString, OsString)>) -> Treatment {
-    let sham = if proposal.files().is_empty() { &SHAM_ENVIRONMENT } else { &SHAM_FILES };
-    Treatment {
-        arm: arm_of(proposal, sham),
-        proposal: Some(number),
-        variables,
-        seen: Seen::Mounts(mounts(proposal.files(), |file| &file.after)),
+/// Launches with a treatment, and the sham with which what gains like it gains nothing by it. `None` where a warm launch cannot have it, or
+/// has nothing of it. `made` and `import` are what was made for it beforehand.
+fn treated(
+    target: &Target,
+    treatment: &Treatment,
+    made: Option<&MountNamespace>,
+    import: Option<&(OsString, OsString)>,
+) -> Option<(State, &'static DeclaredArm)> {
+    let with = |variables| State { variables, target: target.clone() };
+    let seeing = |target| State { variables: Vec::new(), target };
+    match treatment {
+        Treatment::Environment { variables } => {
+            (!variables.is_empty()).then(|| (with(treatment.environment()), &SHAM_ENVIRONMENT))
+        }
+        Treatment::PythonPreload { .. } => Some((with(vec![import?.clone()]), &SHAM_ENVIRONMENT)),
+        Treatment::Files { files } => {
+            let mounts = mounts(files, |file| &file.after);
+            (!files.is_empty()).then(|| (seeing(target.seeing(mounts)), &SHAM_FILES))
+        }
+        Treatment::Regeneration { directories, .. } => {
+            Some((seeing(regenerated::seeing(target, directories, made?)), &SHAM_REGENERATED))
+        }
+        Treatment::None | Treatment::PreloadPlan { .. } | Treatment::Readahead { .. } | Treatment::Source { .. } => {
+            None
+        }
     }
 }
 
-fn of_made(number: usize, proposal: &Proposal, made: MountNamespace) -> Treatment {
-    let arm = arm_of(proposal, &SHAM_REGENERATED);
-    Treatment { arm, proposal: Some(number), variables: Vec::new(), seen: Seen::Made(made) }
+/// A sham of each kind that the treated launches have.
+fn shams(target: &Target, tried: &[Tried], treated: &[Unpadded]) -> Vec<Unpadded> {
+    let is_needed = |sham: &DeclaredArm| treated.iter().any(|one| one.arm.sham.as_deref() == Some(sham.name));
+    let mut shams = Vec::new();
+    let variables = treated.iter().map(|one| one.state.variables.as_slice());
+    if is_needed(&SHAM_ENVIRONMENT)
+        && let Some(variable) = sham_environment::beside(&target.variables(), variables)
+    {
+        shams.push(Unpadded::beside(&SHAM_ENVIRONMENT, vec![variable], target.clone()));
+    }
+    if is_needed(&SHAM_FILES) {
+        let files = TreatedFile::merged(tried.iter().map(|one| one.treatment.files()));
+        let target = target.seeing(mounts(&files, |file| &file.before));
+        shams.push(Unpadded::beside(&SHAM_FILES, Vec::new(), target));
+    }
+    if is_needed(&SHAM_REGENERATED) {
+        let directories = TreatedFile::merged(tried.iter().map(|one| one.treatment.regenerated()));
+        let target = regenerated::sham(target, &directories);
+        shams.push(Unpadded::beside(&SHAM_REGENERATED, Vec::new(), target));
+    }
+    shams
 }
 
-fn arm_of(proposal: &Proposal, sham: &DeclaredArm) -> Arm {
-    let (name, title) = (proposal.plan.name.clone(), proposal.plan.title.clone());
-    Arm { name, title, role: Role::Fix, sham: Some(sham.name.to_owned()) }
-}
-
-fn as_before(file: &TreatedFile) -> &FilePermissions {
-    &file.before
-}
-
-fn value<'a>(variables: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
-    variables.iter().rfind(|(one, _)| one == name).map(|(_, value)| value.as_os_str())
+/// Each with what its environment is smaller than the largest.
+fn padded(arms: Vec<Unpadded>) -> Vec<WarmArm> {
+    let mut padded: Vec<WarmArm> = Vec::new();
+    for Unpadded { arm, tried, state } in arms {
+        padded.push(WarmArm { arm, tried, target: state.target.with(&state.variables), padding: 0 });
+    }
+    let of = |arm: &WarmArm| size(&arm.target.variables());
+    let largest = padded.iter().map(of).max().unwrap_or(0);
+    for arm in &mut padded {
+        arm.padding = largest - of(arm);
+    }
+    padded
 }
 
 /// Bytes that the kernel puts on the stack for an environment: `NAME=VALUE` with its end, and a pointer (execve(2)).
@@ -154,35 +210,16 @@ fn size(variables: &[(OsString, OsString)]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowpath_fix::{Change, FixPlan, Privilege, Scope, Trial};
+    use slowpath_fix::FilePermissions;
     use slowpath_launch::ReadyWhen;
     use slowpath_session::target::Invocation;
+    use std::collections::BTreeSet;
 
-    fn proposal(name: &str, variable: Option<(&str, &str)>) -> Proposal {
-        Proposal {
-            plan: FixPlan {
-                fix: name.to_owned(),
-                name: name.to_owned(),
-                title: format!("the fix {name}"),
-                changes: Vec::<Change>::new(),
-                scope: Scope::Launch,
-                privilege: Privilege::User,
-                side_effects: Vec::new(),
-                price: String::new(),
-                security_cost: String::new(),
-                undo: String::new(),
-                trial: Trial { possible: variable.is_some(), how: String::new() },
-                treatment: match variable {
-                    Some((name, value)) => slowpath_fix::Treatment::variable(name, value),
-                    None => slowpath_fix::Treatment::None,
-                },
-            },
-            findings: vec![0],
-            predicted: None,
-            gap: None,
-            caution: None,
-            needs: None,
-        }
+    const TUNABLES: &str = "GLIBC_TUNABLES";
+
+    fn tried(name: &str, treatment: Treatment) -> Tried {
+        let title = format!("the fix {name}");
+        Tried { arm: Arm { name: name.to_owned(), title, role: Role::Fix, sham: None }, treatment }
     }
 
     fn target(env: &[&str]) -> Target {
@@ -191,16 +228,32 @@ mod tests {
         Target::of(arguments, vec!["true".into()], None).unwrap()
     }
 
+    /// The arms where nothing was made beforehand.
+    fn plain(target: &Target, tried: &[Tried]) -> Vec<WarmArm> {
+        arms(target, tried, &Regenerated::new(), &PythonPreloads::new())
+    }
+
+    fn seen(path: &str, before: u32, after: u32) -> TreatedFile {
+        TreatedFile {
+            path: path.into(),
+            identity: (8, 1, 5),
+            uid: 0,
+            gid: 0,
+            before: FilePermissions { mode: before, acl: None },
+            after: FilePermissions { mode: after, acl: None },
+            only: BTreeSet::new(),
+        }
+    }
+
     #[test]
     fn every_fix_that_can_be_tried_is_an_arm_between_the_untreated_launch_and_a_sham() {
-        let proposals = [
-            proposal("first", Some((TUNABLES, "glibc.malloc.mmap_threshold=4194304"))),
-            proposal("source", None),
-            proposal("second", Some(("LD_PRELOAD", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"))),
+        let all = [
+            tried("first", Treatment::variable(TUNABLES, "glibc.malloc.mmap_threshold=4194304")),
+            tried("source", Treatment::Source { place: "a.c".to_owned() }),
+            tried("second", Treatment::variable("LD_PRELOAD", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2")),
         ];
-        let target = target(&["GLIBC_TUNABLES=glibc.malloc.arena_max=1"]);
-        let arms = choose(&target, &proposals, &Regenerated::new(), &PythonPreloads::new());
-        let told: Vec<_> = arms.iter().map(|arm| (arm.arm.name.as_str(), arm.arm.role, arm.proposal)).collect();
+        let arms = plain(&target(&["GLIBC_TUNABLES=glibc.malloc.arena_max=1"]), &all);
+        let told: Vec<_> = arms.iter().map(|arm| (arm.arm.name.as_str(), arm.arm.role, arm.tried)).collect();
         assert_eq!(
             told,
             [
@@ -211,7 +264,9 @@ mod tests {
             ]
         );
         let of = |arm: usize, name: &str| {
-            value(&arms[arm].target.variables(), name).map(|value| value.to_string_lossy().into_owned())
+            let variables = arms[arm].target.variables();
+            let value = variables.iter().rfind(|(one, _)| one == name).map(|(_, value)| value);
+            value.map(|value| value.to_string_lossy().into_owned())
         };
         assert_eq!(of(0, TUNABLES).as_deref(), Some("glibc.malloc.arena_max=1"));
         assert_eq!(of(1, TUNABLES).as_deref(), Some("glibc.malloc.mmap_threshold=4194304"));
@@ -224,24 +279,10 @@ mod tests {
 
     #[test]
     fn a_fix_of_files_has_a_sham_of_its_own_in_the_same_mounts() {
-        let file = |path: &str| TreatedFile {
-            path: path.into(),
-            identity: (8, 1, 5),
-            uid: 0,
-            gid: 0,
-            before: FilePermissions { mode: 0o100_600, acl: None },
-            after: FilePermissions { mode: 0o100_604, acl: None },
-            only: std::collections::BTreeSet::new(),
-        };
-        let grants = |path: &str| {
-            let mut grants = proposal("grant_read", None);
-            grants.plan.trial.possible = true;
-            grants.plan.treatment = slowpath_fix::Treatment::Files { files: vec![file(path)] };
-            grants
-        };
-        let variables = proposal("first", Some((TUNABLES, "glibc.malloc.mmap_threshold=4194304")));
-        let arms =
-            choose(&target(&[]), &[grants("/a"), variables, grants("/b")], &Regenerated::new(), &PythonPreloads::new());
+        let grants =
+            |path: &str| tried("grant_read", Treatment::Files { files: vec![seen(path, 0o100_600, 0o100_604)] });
+        let variables = tried("first", Treatment::variable(TUNABLES, "glibc.malloc.mmap_threshold=4194304"));
+        let arms = plain(&target(&[]), &[grants("/a"), variables, grants("/b")]);
         let names: Vec<_> = arms.iter().map(|arm| (arm.arm.name.as_str(), arm.arm.sham.as_deref())).collect();
         let expected = [
             ("untreated", None),
@@ -252,50 +293,36 @@ mod tests {
             ("sham_files", None),
         ];
         assert_eq!(names, expected);
-        let have_mounts: Vec<bool> = arms.iter().map(|arm| arm.target.has_mounts()).collect();
+        let have_mounts: Vec<bool> = arms.iter().map(WarmArm::has_mounts).collect();
         assert_eq!(have_mounts, [false, true, false, true, false, true]);
         // Without a fix that sets variables there is no sham of these.
-        let names: Vec<_> = choose(&target(&[]), &[grants("/a")], &Regenerated::new(), &PythonPreloads::new())
-            .into_iter()
-            .map(|arm| arm.arm.name)
-            .collect();
+        let arms = plain(&target(&[]), &[grants("/a")]);
+        let names: Vec<_> = arms.iter().map(|arm| arm.arm.name.as_str()).collect();
         assert_eq!(names, ["untreated", "grant_read", "sham_files"]);
     }
 
     #[test]
     fn modules_that_no_python_would_find_are_no_arm() {
-        let proposals = [proposal("first", None), proposal("second", None)];
+        let preloads = |name: &str| tried(name, Treatment::PythonPreload { spawned: false, modules: Vec::new() });
         let found = ("PYTHONPATH".into(), "/d/python-preload-1".into());
         let imports = PythonPreloads::from([(0, Ok(found)), (1, Err("it cannot be tried".to_owned()))]);
-        let arms = choose(&target(&[]), &proposals, &Regenerated::new(), &imports);
-        let tried: Vec<_> = arms.iter().filter_map(|one| one.proposal).collect();
+        let all = [preloads("first"), preloads("second")];
+        let arms = arms(&target(&[]), &all, &Regenerated::new(), &imports);
+        let tried: Vec<_> = arms.iter().filter_map(|one| one.tried).collect();
         assert_eq!(tried, [0]);
+        assert_eq!(arms[1].arm.sham.as_deref(), Some("sham_environment"));
     }
 
     #[test]
     fn artifacts_that_were_made_anew_are_an_arm_with_a_sham_of_its_own_and_those_that_were_not_are_none() {
         let regenerates = |path: &str| {
-            let mut proposal = proposal("regenerate_artifact", None);
-            let permissions = || FilePermissions { mode: 0o40755, acl: None };
-            let directory = TreatedFile {
-                path: path.into(),
-                identity: (8, 1, 5),
-                uid: 0,
-                gid: 0,
-                before: permissions(),
-                after: permissions(),
-                only: std::collections::BTreeSet::new(),
-            };
-            proposal.plan.trial.possible = true;
-            proposal.plan.treatment =
-                slowpath_fix::Treatment::Regeneration { directories: vec![directory], commands: Vec::new() };
-            proposal
+            let directories = vec![seen(path, 0o40755, 0o40755)];
+            tried("regenerate_artifact", Treatment::Regeneration { directories, commands: Vec::new() })
         };
         let here = MountNamespace::of_process(std::process::id() as i32).unwrap();
         let made = Regenerated::from([(0, Ok(here)), (1, Err("it cannot be tried here".to_owned()))]);
-        let arms = choose(&target(&[]), &[regenerates("/a"), regenerates("/b")], &made, &PythonPreloads::new());
-        let told: Vec<_> =
-            arms.iter().map(|arm| (arm.arm.name.as_str(), arm.proposal, arm.target.has_mounts())).collect();
+        let arms = arms(&target(&[]), &[regenerates("/a"), regenerates("/b")], &made, &PythonPreloads::new());
+        let told: Vec<_> = arms.iter().map(|arm| (arm.arm.name.as_str(), arm.tried, arm.has_mounts())).collect();
         assert_eq!(
             told,
             [("untreated", None, false), ("regenerate_artifact", Some(0), true), ("sham_regenerated", None, true)]
@@ -304,10 +331,17 @@ mod tests {
     }
 
     #[test]
-    fn without_a_fix_to_try_there_is_nothing_to_launch() {
-        assert!(
-            choose(&target(&[]), &[proposal("source", None)], &Regenerated::new(), &PythonPreloads::new()).is_empty()
-        );
-        assert!(choose(&target(&[]), &[], &Regenerated::new(), &PythonPreloads::new()).is_empty());
+    fn without_a_treatment_that_a_warm_launch_can_have_there_is_nothing_to_launch() {
+        let of_cold_launches = [
+            tried("plan", Treatment::PreloadPlan { file: "a.plan".to_owned(), sha256: None }),
+            tried("size", Treatment::Readahead { kib: 512 }),
+        ];
+        let of_nothing = [
+            tried("none", Treatment::None),
+            tried("variables", Treatment::Environment { variables: BTreeMap::new() }),
+            tried("files", Treatment::Files { files: Vec::new() }),
+        ];
+        assert!(plain(&target(&[]), &of_cold_launches).is_empty());
+        assert!(plain(&target(&[]), &of_nothing).is_empty() && plain(&target(&[]), &[]).is_empty());
     }
 }
