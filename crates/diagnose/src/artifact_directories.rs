@@ -5,7 +5,7 @@
 //! the artifacts at each start, and something else makes them unfit.
 
 use crate::denied_files::{not, treated};
-use crate::file_trial::{MOST_FILES, merged};
+use crate::file_trial::MOST_FILES;
 use slowpath_artifacts::access::{
     Access, AclFact, Changed, Component, Decision, FileKind, Identity, Lookup, LookupEnd, decide,
 };
@@ -35,7 +35,7 @@ pub fn directories(
     }
     let all = artifacts.iter().map(|artifact| directory(machine, mounts, identity, artifact));
     Some(all.collect::<Result<Vec<TreatedFile>, NotTriable>>().and_then(|directories| {
-        let directories = merged(std::iter::once(directories.as_slice()));
+        let directories = TreatedFile::merged([directories.as_slice()]);
         match directories.len() {
             few if few <= MOST_FILES => Ok(directories),
             many => Err(not(format!("they lie in {many} directories, each of which is a mount"), BY_HAND)),

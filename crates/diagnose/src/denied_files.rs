@@ -5,7 +5,7 @@
 //! enter. Nothing is changed.
 
 use crate::artifact_directories::directories;
-use crate::file_trial::{Asked, MOST_FILES, Parties, hides_others, merged, refusal};
+use crate::file_trial::{Asked, MOST_FILES, Parties, hides_others, refusal};
 use slowpath_analysis::Finding;
 use slowpath_artifacts::access::{
     self, Access, AclFact, Change, Changed, Component, Decision, LookupEnd, Step, changed, decide, smallest_change,
@@ -198,7 +198,7 @@ impl Look<'_> {
             let reason = format!("the files have {} MiB, and a launch would have a copy of them", bytes >> 20);
             return Err(not(reason, "make the change, and compare with `slowpath launch --user`"));
         }
-        let files = merged(std::iter::once(files.as_slice()));
+        let files = TreatedFile::merged([files.as_slice()]);
         if files.len() > MOST_FILES {
             let reason = format!("{} files deny, each of which is a mount; {MOST_FILES} are tried", files.len());
             return Err(not(reason, "make the change, and compare with `slowpath launch --user`"));

@@ -1,15 +1,12 @@
-//! Trying a change of permissions: who may have it tried, and what the launches of the trial see.
+//! Trying a change of permissions: who may have it tried.
 //!
 //! A trial gives the target what it was denied, for the time of a launch. So the rule is not what root can do, but what whoever asked
-//! could do (docs/security.md): who owns a file, and who is it that asks, decides.
+//! could do (docs/security.md): who owns a file, and who is it that asks, decides. Leaves to `verify` how the launches of a
+//! trial see the file.
 
 use slowpath_artifacts::access::{Access, Changed, Component, Decision, FileKind, Identity, Lookup, LookupEnd, decide};
 use slowpath_artifacts::families::{is_artifact, owns_directory};
-use slowpath_fix::{FilePermissions, NotTriable, TreatedFile, Word};
-use slowpath_launch::{LookedAt, MountStep, Permissions, SeenFile};
-use slowpath_process::FileIdentity;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use slowpath_fix::NotTriable;
 
 /// Files of one trial at most: each is a mount in every launch of it.
 pub const MOST_FILES: usize = 512;
@@ -95,56 +92,6 @@ pub fn hides_others(parties: Parties, directory: &Component) -> bool {
 /// Whether it is a directory that holds artifacts only, and everybody may read this one.
 fn opens_no_secret(file: &Changed, is_public: bool) -> bool {
     is_public && file.before.kind == FileKind::Directory && owns_directory(&file.before.path)
-}
-
-/// Files of several treatments, each once, directories before what lies below them.
-pub fn merged<'a>(treatments: impl Iterator<Item = &'a [TreatedFile]>) -> Vec<TreatedFile> {
-    let mut by_path: BTreeMap<PathBuf, TreatedFile> = BTreeMap::new();
-    for file in treatments.flatten() {
-        let path = PathBuf::from(file.path.to_os_string());
-        match by_path.get_mut(&path) {
-            // One artifact below a directory may need to search it, and another to list it.
-            Some(known) => {
-                known.after.mode |= file.after.mode;
-                known.only.extend(file.only.iter().cloned());
-                if file.after.acl.is_some() {
-                    known.after.acl.clone_from(&file.after.acl);
-                }
-            }
-            None => {
-                by_path.insert(path, file.clone());
-            }
-        }
-    }
-    by_path.into_values().collect()
-}
-
-/// The mounts of a launch that sees the files so.
-pub fn mounts(files: &[TreatedFile], seen: impl Fn(&TreatedFile) -> &FilePermissions) -> Vec<MountStep> {
-    mounts_of(files, |file| (file.uid, seen(file)))
-}
-
-/// The mounts of a launch that sees the files so, and as another user's.
-pub fn mounts_of(files: &[TreatedFile], seen: impl Fn(&TreatedFile) -> (u32, &FilePermissions)) -> Vec<MountStep> {
-    let step = |file: &TreatedFile| {
-        let (uid, permissions) = seen(file);
-        let (major, minor, inode) = file.identity;
-        let identity = FileIdentity { major, minor, inode };
-        MountStep::Seen(Box::new(SeenFile {
-            path: PathBuf::from(file.path.to_os_string()),
-            was: LookedAt { identity, uid: file.uid, gid: file.gid, mode: file.before.mode },
-            permissions: Permissions {
-                uid,
-                gid: file.gid,
-                mode: permissions.mode & 0o7777,
-                acl: permissions.acl.clone(),
-            },
-            modified: None,
-            without: Vec::new(),
-            only: file.only.iter().map(Word::to_os_string).collect(),
-        }))
-    };
-    files.iter().map(step).collect()
 }
 
 #[cfg(test)]
@@ -244,22 +191,5 @@ mod tests {
         // Each file that denies counts.
         let [open, closed] = [directory("/srv/app/__pycache__"), directory("/srv")].map(|[one]| one);
         assert!(is_refused(1000, PYC, true, &[open, closed]));
-    }
-
-    #[test]
-    fn a_file_of_two_treatments_has_both_changes_and_directories_come_first() {
-        let file = |path: &str, mode: u32| TreatedFile {
-            path: path.into(),
-            identity: (8, 1, 5),
-            uid: 0,
-            gid: 0,
-            before: FilePermissions { mode: 0o40700, acl: None },
-            after: FilePermissions { mode, acl: None },
-            only: ["x"].map(Word::from).into(),
-        };
-        let (one, other) = ([file("/a/b/c", 0o100_604), file("/a/b", 0o40701)], [file("/a/b", 0o40704)]);
-        let all = merged([&one[..], &other[..]].into_iter());
-        let modes: Vec<_> = all.iter().map(|file| (file.path.clone(), file.after.mode)).collect();
-        assert_eq!(modes, [("/a/b".into(), 0o40705), ("/a/b/c".into(), 0o100_604)]);
     }
 }

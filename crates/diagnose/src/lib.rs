@@ -11,8 +11,8 @@
 //!
 //! What was proved can be kept: [`kept`] shows, applies and takes back.
 //!
-//! Leaves to others: recording (`session`), what recordings mean (`analysis`), plans (`fix`), launches in blocks and their verdicts
-//! (`verify`), screens and pages (`report`), arguments and the exit code (the command).
+//! Leaves to others: recording (`session`), what recordings mean (`analysis`), plans (`fix`), the arms of their treatments,
+//! launches in blocks and their verdicts (`verify`), screens and pages (`report`), arguments and the exit code (the command).
 
 pub mod aged_artifacts;
 mod arm_summary;

@@ -69,6 +69,6 @@ mod tests {
         assert_eq!(made.plan.title, "in the source: make_table in table");
         assert!(made.plan.changes[0].from.as_ref().unwrap().ends_with("main;make_table;mmap"));
         assert_eq!(made.predicted, Some(Quantity::interval(-10.0, -12.0, -9.0, Unit::Ms)));
-        assert!(!made.plan.trial.possible && made.gap.is_none() && made.environment().is_empty());
+        assert!(!made.plan.trial.possible && made.gap.is_none() && made.plan.tried().environment().is_empty());
     }
 }

@@ -178,7 +178,7 @@ mod tests {
     }
 
     fn value(proposal: &Proposal) -> String {
-        let (name, value) = proposal.environment().remove(0);
+        let (name, value) = proposal.plan.tried().environment().remove(0);
         assert_eq!(name, VARIABLE);
         value.into_string().unwrap()
     }
@@ -224,7 +224,9 @@ mod tests {
     fn programs_that_would_not_heed_it_are_refused_with_the_reason() {
         let refused = |program: &Program, words: &str| {
             let made = one(program, &[], &[SMALL]);
-            assert!(!made.plan.trial.possible && made.environment().is_empty() && made.predicted.is_none());
+            assert!(
+                !made.plan.trial.possible && made.plan.tried().environment().is_empty() && made.predicted.is_none()
+            );
             assert!(made.plan.trial.how.contains(words), "{}", made.plan.trial.how);
             assert_eq!(made.gap.unwrap().reason, made.plan.trial.how);
         };
@@ -254,7 +256,7 @@ mod tests {
         assert!(made.plan.title.contains("own allocator"), "{}", made.plan.title);
         let told: Vec<_> = made.plan.changes.iter().map(|change| change.to.as_str()).collect();
         assert_eq!(told, [way]);
-        assert!(!made.plan.trial.possible && made.environment().is_empty(), "{made:?}");
+        assert!(!made.plan.trial.possible && made.plan.tried().environment().is_empty(), "{made:?}");
         assert!(!serde_json::to_string(&made.plan).unwrap().contains(VARIABLE), "{made:?}");
     }
 

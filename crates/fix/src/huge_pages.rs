@@ -124,7 +124,7 @@ mod tests {
     fn it_is_tried_where_the_kernel_gives_them_to_who_asks() {
         let made =
             one(Some("madvise"), &["/lib/libc.so.6"], &[(VARIABLE, "glibc.malloc.hugetlb=2:glibc.malloc.check=1")]);
-        assert_eq!(made.environment()[0].1, "glibc.malloc.check=1:glibc.malloc.hugetlb=1");
+        assert_eq!(made.plan.tried().environment()[0].1, "glibc.malloc.check=1:glibc.malloc.hugetlb=1");
         assert!(made.plan.trial.possible && made.gap.is_none() && made.predicted.is_none());
     }
 
@@ -137,7 +137,7 @@ mod tests {
             (Some("madvise"), "libmusl", "maps no libc.so.6"),
         ] {
             let made = one(mode, &[&format!("/lib/{mapped}")], &[]);
-            assert!(!made.plan.trial.possible && made.environment().is_empty(), "{mode:?}");
+            assert!(!made.plan.trial.possible && made.plan.tried().environment().is_empty(), "{mode:?}");
             let gap = made.gap.unwrap();
             assert!(gap.reason.contains(words) && !gap.remedy.is_empty(), "{gap:?}");
         }

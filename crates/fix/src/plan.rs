@@ -78,3 +78,10 @@ pub struct FixPlan {
     #[serde(default)]
     pub treatment: Treatment,
 }
+
+impl FixPlan {
+    /// What launches of a trial have: the treatment where slowpath can try it, else nothing.
+    pub fn tried(&self) -> &Treatment {
+        if self.trial.possible { &self.treatment } else { &Treatment::None }
+    }
+}

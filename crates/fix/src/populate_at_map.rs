@@ -55,6 +55,8 @@ mod tests {
         let findings = [finding(POPULATE_AT_MAP, 1.0), finding(POPULATE_AT_MAP, 1.0)];
         let made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
         assert_eq!(made.len(), 1);
-        assert!(!made[0].plan.trial.possible && made[0].environment().is_empty() && made[0].findings == [0, 1]);
+        assert!(
+            !made[0].plan.trial.possible && made[0].plan.tried().environment().is_empty() && made[0].findings == [0, 1]
+        );
     }
 }

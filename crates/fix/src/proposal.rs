@@ -1,11 +1,9 @@
-//! From what was found to what can be tried with one launch: every fix that findings name, as a plan, and the environment that a
-//! treated launch has.
+//! From what was found to what can be tried with one launch: every fix that findings name, as a plan with its treatment.
 //!
 //! Owns what fixes that change a launch without a lab share; each declares who makes it. A finding is known by the names of its
 //! fixes alone. Leaves each plan to its module, and arms and launches to who tries them.
 
 use crate::program::Program;
-use crate::treatment::TreatedFile;
 use crate::{Declaration, FixPlan, replace_allocator};
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::Finding;
@@ -74,23 +72,6 @@ pub enum Lookup {
     DenyingFiles,
     /// In which directories artifacts are made.
     ArtifactDirectories,
-}
-
-impl Proposal {
-    /// Variables of a treated launch, with their whole values; empty where it cannot be tried.
-    pub fn environment(&self) -> Vec<(OsString, OsString)> {
-        if self.plan.trial.possible { self.plan.treatment.environment() } else { Vec::new() }
-    }
-
-    /// Files that a treated launch sees with other permissions; empty where it cannot be tried.
-    pub fn files(&self) -> &[TreatedFile] {
-        if self.plan.trial.possible { self.plan.treatment.files() } else { &[] }
-    }
-
-    /// Directories in which artifacts are regenerated for a treated launch; empty where it cannot be tried.
-    pub fn regenerated(&self) -> &[TreatedFile] {
-        if self.plan.trial.possible { self.plan.treatment.regenerated() } else { &[] }
-    }
 }
 
 /// All fixes for these findings. `program` returns the program of a finding; `unrecorded` is as in [`Case`].

@@ -162,7 +162,7 @@ mod tests {
             &["/app/__pycache__/m.cpython-311.pyc", "/app/__pycache__/n.cpython-311.opt-2.pyc"],
             Ok(vec![directory.clone()]),
         );
-        assert_eq!(made.regenerated(), std::slice::from_ref(&directory));
+        assert_eq!(made.plan.tried().regenerated(), std::slice::from_ref(&directory));
         let Treatment::Regeneration { commands, .. } = &made.plan.treatment else { panic!("{made:#?}") };
         let words = |level: &[&str]| {
             let all = ["python3.11", "-m", "compileall", "-q", "-f", "-l"].iter().chain(level).chain(&["/app"]);
@@ -174,7 +174,7 @@ mod tests {
         assert!(matches!(&made.plan.treatment, Treatment::Regeneration { commands, .. } if commands.is_empty()));
         let not = NotTriable { reason: "mounts need root".to_owned(), remedy: "sudo".to_owned() };
         let made = tried(&["/app/cache/table.cache"], Err(not));
-        assert!(made.regenerated().is_empty() && made.gap.is_some(), "{made:#?}");
+        assert!(made.plan.tried().regenerated().is_empty() && made.gap.is_some(), "{made:#?}");
         assert_eq!(made.plan.trial.how, "mounts need root: sudo");
     }
 }

@@ -167,23 +167,23 @@ mod tests {
     #[test]
     fn an_installed_one_stands_before_what_the_user_loads() {
         let made = one(&[LIBC], &[], Some(JEMALLOC));
-        assert_eq!(made.environment(), [(VARIABLE.into(), OsString::from(JEMALLOC))]);
+        assert_eq!(made.plan.tried().environment(), [(VARIABLE.into(), OsString::from(JEMALLOC))]);
         assert!(made.plan.trial.possible && made.predicted.is_none() && made.gap.is_none());
         let both = one(&[LIBC], &[(VARIABLE, "/opt/own.so")], Some(JEMALLOC));
-        assert_eq!(both.environment()[0].1, "/usr/lib/libjemalloc.so.2:/opt/own.so");
+        assert_eq!(both.plan.tried().environment()[0].1, "/usr/lib/libjemalloc.so.2:/opt/own.so");
         assert_eq!(both.plan.changes[0].from.as_deref(), Some("/opt/own.so"));
     }
 
     #[test]
     fn without_one_the_remedy_is_told_and_programs_that_cannot_have_it_are_refused() {
         let missing = one(&[LIBC], &[], None);
-        assert!(!missing.plan.trial.possible && missing.environment().is_empty());
+        assert!(!missing.plan.trial.possible && missing.plan.tried().environment().is_empty());
         assert_eq!(missing.gap.unwrap().remedy, "apt install libjemalloc2");
         for (mapped, words) in
             [(vec![], "maps no libc.so.6"), (vec![LIBC, "/x/libmimalloc.so.2"], "another allocator already")]
         {
             let refused = one(&mapped, &[], Some(JEMALLOC));
-            assert!(!refused.plan.trial.possible && refused.environment().is_empty(), "{mapped:?}");
+            assert!(!refused.plan.trial.possible && refused.plan.tried().environment().is_empty(), "{mapped:?}");
             assert!(refused.plan.trial.how.contains(words), "{}", refused.plan.trial.how);
         }
     }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// What is done to a launch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -87,6 +88,30 @@ pub struct FilePermissions {
     pub acl: Option<Vec<u8>>,
 }
 
+impl TreatedFile {
+    /// Files of several lists, each once with all changes, directories before what lies below them.
+    pub fn merged<'a>(lists: impl IntoIterator<Item = &'a [Self]>) -> Vec<Self> {
+        let mut by_path: BTreeMap<PathBuf, Self> = BTreeMap::new();
+        for file in lists.into_iter().flatten() {
+            let path = PathBuf::from(file.path.to_os_string());
+            match by_path.get_mut(&path) {
+                // One artifact below a directory may need to search it, and another to list it.
+                Some(known) => {
+                    known.after.mode |= file.after.mode;
+                    known.only.extend(file.only.iter().cloned());
+                    if file.after.acl.is_some() {
+                        known.after.acl.clone_from(&file.after.acl);
+                    }
+                }
+                None => {
+                    by_path.insert(path, file.clone());
+                }
+            }
+        }
+        by_path.into_values().collect()
+    }
+}
+
 impl Treatment {
     /// One variable.
     pub fn variable(name: &str, value: impl Into<OsString>) -> Self {
@@ -118,5 +143,27 @@ impl Treatment {
             Self::Files { files } => files,
             _ => &[],
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_two_treatments_has_both_changes_and_directories_come_first() {
+        let file = |path: &str, mode: u32| TreatedFile {
+            path: path.into(),
+            identity: (8, 1, 5),
+            uid: 0,
+            gid: 0,
+            before: FilePermissions { mode: 0o40700, acl: None },
+            after: FilePermissions { mode, acl: None },
+            only: ["x"].map(Word::from).into(),
+        };
+        let (one, other) = ([file("/a/b/c", 0o100_604), file("/a/b", 0o40701)], [file("/a/b", 0o40704)]);
+        let all = TreatedFile::merged([&one[..], &other[..]]);
+        let modes: Vec<_> = all.iter().map(|file| (file.path.clone(), file.after.mode)).collect();
+        assert_eq!(modes, [("/a/b".into(), 0o40705), ("/a/b/c".into(), 0o100_604)]);
     }
 }

@@ -3,7 +3,7 @@
 //! Owns: a lab for a target ([`lab_session`]), one cold or warm launch in it ([`lab_launch`]) and several ([`lab_launches`]), launches under conditions
 //! ([`conditions`]) and in blocks ([`benchmark`]), one of them recorded ([`recorded_launch`]), the numbers of the machine
 //! around a launch ([`host_activity`]), the running of the blocks ([`comparison`]), the rule by which a fix is judged against the
-//! untreated launch and its shams ([`judgement`]), the arms of a diagnosis and what each is for
+//! untreated launch and its shams ([`judgement`]), the arms and shams that are made of treatments ([`treated`]), the arms of a diagnosis and what each is for
 //! ([`declared_arms`]), when enough is launched for that ([`until_decided`]), and the search for the difference that makes one of
 //! two ways slower ([`bisection`], of two contexts [`context_bisection`]), pages visited in browsers ([`scenario`]), and how long children take until they are ready
 //! ([`children`]), and which way to have a child of a zygote's program is the shortest ([`zygote_bench`]). It also says what works on a machine

@@ -7,7 +7,7 @@ mod machine;
 
 use machine::{Course, Machine};
 use slowpath_verify::Metric;
-use slowpath_verify::bisection::{Bisection, BisectionError, Ended, GapAnswer, Group, Kind, State, Treatment};
+use slowpath_verify::bisection::{Bisection, BisectionError, Choice, Ended, GapAnswer, Group, Kind, State};
 
 /// Members of the causes that are named.
 fn named(found: &Bisection) -> Vec<Group> {
@@ -268,7 +268,7 @@ fn what_hangs_takes_no_time_from_the_others() {
     let run = machine.bisect(1);
     assert_eq!(named(&run), [Group::from([0])], "{run:?}");
     assert!(run.ended == Ended::Decided && run.took.as_secs_f64() < 100.0, "{run:?}");
-    let hung = machine.order(1).iter().filter(|one| **one == Treatment::Slow(Group::from([1]))).count();
+    let hung = machine.order(1).iter().filter(|one| **one == Choice::Slow(Group::from([1]))).count();
     assert_eq!(hung, 3);
     // With 60 s a launch three attempts are all of the time.
     for seed in 0..10 {

@@ -30,13 +30,8 @@ pub struct Candidate {
     pub fix: Option<&'static str>,
     /// What is published of it.
     pub plan: Option<FixPlan>,
-}
-
-impl Candidate {
-    /// Whether it is the plan that is the fix, for which the prediction is made.
-    pub fn is_predicted(&self) -> bool {
-        self.fix == Some(FIX)
-    }
+    /// Whether the prediction is made for it: it is the plan that is the fix.
+    pub is_predicted: bool,
 }
 
 /// A plan in a file.
@@ -162,6 +157,7 @@ impl Plans {
                 tried: Tried::fix(&plan),
                 fix: Some(readahead_size::NAME),
                 plan: Some(plan),
+                is_predicted: false,
             }));
         }
         all
@@ -171,11 +167,13 @@ impl Plans {
 impl PlanFile {
     fn candidate(&self) -> Candidate {
         let role = if self.kind == PlanKind::Rival { Role::Rival } else { Role::Fix };
+        let is_fix = self.kind == PlanKind::Fix;
         let (name, title) = (self.name.clone(), self.title.clone());
         Candidate {
             tried: Tried { arm: Arm { name, title, role, sham: None }, treatment: self.treatment.clone() },
-            fix: (self.kind == PlanKind::Fix).then_some(FIX),
+            fix: is_fix.then_some(FIX),
             plan: self.fix.clone(),
+            is_predicted: is_fix,
         }
     }
 

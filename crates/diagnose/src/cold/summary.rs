@@ -128,7 +128,7 @@ fn untried<'a>(input: &'a Input<'_>) -> impl Iterator<Item = Verdict> + 'a {
 }
 
 fn predicted(input: &Input<'_>, candidate: &Candidate) -> Option<Quantity> {
-    input.predicted.filter(|_| candidate.is_predicted()).map(|predicted| predicted.change)
+    input.predicted.filter(|_| candidate.is_predicted).map(|predicted| predicted.change)
 }
 
 fn notes(input: &Input<'_>) -> Vec<String> {
@@ -194,7 +194,7 @@ fn bound(input: &Input<'_>, bandwidth: u64, iops: u64) -> String {
         return format!("the device is limited to {iops} reads a second");
     }
     let bound_ms = needed.0 as f64 / bandwidth as f64 * 1e3;
-    let is_the_plan = |arm: &ColdArm| arm.tried.is_some_and(|number| input.candidates[number].is_predicted());
+    let is_the_plan = |arm: &ColdArm| arm.tried.is_some_and(|number| input.candidates[number].is_predicted);
     let measured =
         input.arms.iter().zip(&input.comparison.results).find(|(arm, _)| is_the_plan(arm)).and_then(|(_, result)| {
             let values = result.values(JUDGED_BY);

@@ -1,17 +1,17 @@
 //! From the comparison to what is printed: arms, verdicts by CPU time with the other metrics beside them, fixes, notes.
 
-use super::arms::WarmArm;
 use super::recorded::Found;
 use crate::arm_summary::{arm_summary, not_tried, verdict};
 use crate::blocks::Ended;
 use crate::directory::WARM;
 use crate::printed::{DIAGNOSE_SCHEMA, Decision, Diagnosis, LaunchSummary, MetricChange, Verdict};
-use slowpath_fix::Proposal;
+use slowpath_fix::{FixPlan, Proposal};
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::target::Target;
 use slowpath_verify::printed::quantity;
+use slowpath_verify::treated::warm::WarmTrial;
 use slowpath_verify::{Comparison, Judgement, Metric, judge};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What decides: a hidden cost of memory is work of the CPU, in whichever thread of the tree, and shows in the time to ready
@@ -26,10 +26,8 @@ pub struct Input<'a> {
     pub target: &'a Target,
     /// Where the recording is.
     pub directory: &'a Path,
-    /// The arms that were compared.
-    pub arms: &'a [WarmArm],
-    /// Fixes that cannot be launched, or with which the program fails, by their place among the proposals, with the reason.
-    pub failing: &'a BTreeMap<usize, String>,
+    /// The arms that were compared, and why others were not. What is tried has the place of its proposal.
+    pub trial: &'a WarmTrial,
     /// Their launches, and how they ended; `None` where there was no fix to try.
     pub compared: Option<&'a (Comparison, Ended)>,
     /// What was found.
@@ -45,7 +43,7 @@ pub struct Input<'a> {
 /// The diagnosis.
 pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
     let found = input.found;
-    let arms = input.compared.into_iter().flat_map(|(compared, _)| input.arms.iter().zip(&compared.results));
+    let arms = input.compared.into_iter().flat_map(|(compared, _)| input.trial.arms.iter().zip(&compared.results));
     let mut verdicts =
         input.compared.map(|(compared, ended)| judged(input, compared, ended)).transpose()?.unwrap_or_default();
     verdicts.extend(untried(input));
@@ -90,8 +88,8 @@ fn judged(input: &Input<'_>, compared: &Comparison, ended: &Ended) -> Result<Vec
         BESIDE.into_iter().map(|metric| Ok((metric, judge(metric)?))).collect::<Result<_, Failure>>()?;
     let lacks_children = missing_children(compared).is_some();
     let of = |judgement: &Judgement| {
-        let arm = &input.arms[judgement.arm];
-        let proposal = arm.proposal.map(|number| &input.found.proposals[number]);
+        let arm = &input.trial.arms[judgement.arm];
+        let proposal = arm.tried.map(|number| &input.found.proposals[number]);
         let fix = proposal.map(|proposal| proposal.plan.fix.as_str());
         let predicted = proposal.and_then(|proposal| proposal.predicted);
         let others = beside.iter().filter_map(|(metric, judged)| {
@@ -120,11 +118,11 @@ fn missing_children(compared: &Comparison) -> Option<&'static str> {
 
 /// Fixes that were not launched in blocks.
 fn untried(input: &Input<'_>) -> Vec<Verdict> {
-    let is_launched = |number: &usize| input.arms.iter().any(|arm| arm.proposal == Some(*number));
+    let is_launched = |number: &usize| input.trial.arms.iter().any(|arm| arm.tried == Some(*number));
     let all = input.found.proposals.iter().enumerate().filter(|(number, _)| !is_launched(number));
     let of = |(number, proposal): (usize, &Proposal)| {
         let plan = &proposal.plan;
-        let why = match (input.failing.get(&number), input.late) {
+        let why = match (input.trial.failing.get(&number), input.late) {
             (Some(reason), _) => reason.clone(),
             (None, Some(late)) if plan.trial.possible => late.to_owned(),
             (None, _) => plan.trial.how.clone(),
@@ -148,7 +146,8 @@ fn conditions(input: &Input<'_>) -> Vec<String> {
 
 fn notes(input: &Input<'_>, verdicts: &[Verdict]) -> Vec<String> {
     let found = input.found;
-    let mut notes: Vec<String> = input.arms.iter().filter_map(|arm| given(&found.proposals[arm.proposal?])).collect();
+    let mut notes: Vec<String> =
+        input.trial.arms.iter().filter_map(|arm| given(&found.proposals[arm.tried?].plan)).collect();
     // A fix that is proved was heeded.
     let is_proved = |proposal: &&Proposal| {
         verdicts.iter().any(|one| one.arm == proposal.plan.name && one.decision == Some(Decision::Proved))
@@ -171,15 +170,16 @@ fn notes(input: &Input<'_>, verdicts: &[Verdict]) -> Vec<String> {
 }
 
 /// What the launches of a trial could use that the target cannot.
-fn given(proposal: &Proposal) -> Option<String> {
-    if let Some(first) = proposal.regenerated().first() {
+fn given(plan: &FixPlan) -> Option<String> {
+    let treatment = plan.tried();
+    if let Some(first) = treatment.regenerated().first() {
         return Some(format!(
             "launches of {} saw in {} what was made there for them, once, as the target's user, in mounts of their own; no file was changed",
-            proposal.plan.name,
+            plan.name,
             first.path.to_os_string().to_string_lossy(),
         ));
     }
-    let files = proposal.files();
+    let files = treatment.files();
     let first = files.first()?;
     let owners: BTreeSet<u32> = files.iter().map(|file| file.uid).collect();
     let owners: Vec<String> = owners.iter().map(u32::to_string).collect();
@@ -187,7 +187,7 @@ fn given(proposal: &Proposal) -> Option<String> {
     Some(format!(
         "launches of {} saw {}{others} (of user {}) with the change, in mounts of their own: the target could read what it may not; \
          no file was changed",
-        proposal.plan.name,
+        plan.name,
         first.path.to_os_string().to_string_lossy(),
         owners.join(", "),
     ))

@@ -262,6 +262,6 @@ mod tests {
         assert!(!none.possible && none.how.contains("no other program"), "{}", none.how);
         let refused = made(finding(), &[], &[]);
         assert!(!refused.plan.trial.possible && refused.plan.trial.how.contains("libc.so.6"), "{refused:#?}");
-        assert!(refused.environment().is_empty());
+        assert!(refused.plan.tried().environment().is_empty());
     }
 }

@@ -1,8 +1,8 @@
 //! The difference to be explained: of the two sides as they were given, and of their reproduction.
 
+use super::choice::{Choice, Side};
 use super::launches::{Launches, LogRatio, Stage};
 use super::outcome::{BaselineGap, GapAnswer, Reproduction};
-use super::treatment::{Side, Treatment};
 use super::{BisectionError, Ended, Settings, TOTAL_UNTIL, Target, never_ready, side_name};
 use slowpath_experiment::Level;
 use slowpath_experiment::looks::Looks;
@@ -29,13 +29,13 @@ const SEEMS: f64 = 0.25;
 pub(super) fn baseline_gap<E: std::error::Error + 'static>(
     launches: &mut Launches<'_, E>,
     settings: &Settings,
-    sides: &[Treatment; 2],
+    sides: &[Choice; 2],
     count: usize,
     until: Duration,
 ) -> Result<BaselineGap, BisectionError<E>> {
     let mut all = sides.to_vec();
     if count > 0 {
-        all.extend([Treatment::fast(), Treatment::slow(count)]);
+        all.extend([Choice::fast(), Choice::slow(count)]);
     }
     all.sort();
     all.dedup();
@@ -93,7 +93,7 @@ pub(super) fn baseline_gap<E: std::error::Error + 'static>(
 fn enough<E>(
     launches: &Launches<'_, E>,
     settings: &Settings,
-    [fast, slow]: &[Treatment; 2],
+    [fast, slow]: &[Choice; 2],
     ratio: Option<&LogRatio>,
 ) -> Option<Duration> {
     let done = launches.shared(fast, slow, 0);
@@ -110,9 +110,9 @@ fn enough<E>(
 /// All of these can be launched.
 fn ready<E: std::error::Error + 'static>(
     launches: &Launches<'_, E>,
-    treatments: &[Treatment],
+    choices: &[Choice],
 ) -> Result<(), BisectionError<E>> {
-    match treatments.iter().find_map(|one| Some((one, launches.failure(one)?))) {
+    match choices.iter().find_map(|one| Some((one, launches.failure(one)?))) {
         Some((one, failure)) => Err(BisectionError::NeverReady(never_ready(one, failure))),
         None => Ok(()),
     }
@@ -122,9 +122,9 @@ fn ready<E: std::error::Error + 'static>(
 fn valued<E: std::error::Error + 'static>(
     launches: &Launches<'_, E>,
     metric: Metric,
-    sides: &[Treatment; 2],
+    sides: &[Choice; 2],
 ) -> Result<(), BisectionError<E>> {
-    let values = |metric: Metric, side: &Treatment| launches.values(metric, [side], 0);
+    let values = |metric: Metric, side: &Choice| launches.values(metric, [side], 0);
     let positive = |values: &[[f64; 1]]| values.iter().filter(|[value]| *value > 0.0).count();
     for one in sides {
         let (all, found) = (launches.shared(one, one, 0), values(metric, one));
@@ -160,8 +160,7 @@ pub(super) fn reproduction<E>(
     target: &Target,
     until: Duration,
 ) -> Result<Reproduction, E> {
-    let all =
-        [Treatment::Given(Side::Fast), Treatment::Given(Side::Slow), Treatment::fast(), Treatment::slow(target.count)];
+    let all = [Choice::Given(Side::Fast), Choice::Given(Side::Slow), Choice::fast(), Choice::slow(target.count)];
     let [given_fast, given_slow, fast, slow] = &all;
     let mut found = Reproduction { ratio: None, rest: None, is_shown: false, failure: None };
     for (blocks, until) in [(LEAST, settings.max_time), (MOST_REPRODUCED, until)] {
@@ -188,9 +187,9 @@ pub(super) fn reproduction<E>(
     Ok(found)
 }
 
-/// How many blocks of these treatments end before `until`.
-fn blocks_until<E>(launches: &Launches<'_, E>, treatments: &[Treatment], until: Duration) -> usize {
-    let block: f64 = treatments.iter().map(|one| launches.cost(one)).sum();
+/// How many blocks of these choices end before `until`.
+fn blocks_until<E>(launches: &Launches<'_, E>, choices: &[Choice], until: Duration) -> usize {
+    let block: f64 = choices.iter().map(|one| launches.cost(one)).sum();
     let time = until.saturating_sub(launches.elapsed()).as_secs_f64();
     if block > 0.0 { (time / block) as usize } else { MOST }
 }

@@ -2,8 +2,8 @@
 //! debugging (A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions on Software
 //! Engineering 28 (2002), 183-200, algorithm ddmin). "Fails" is here: with only these slow the logarithm of the time rises by at least half of the gap.
 
+use super::choice::{Choice, Group};
 use super::launches::{Launches, Stage};
-use super::treatment::{Group, Treatment};
 use super::{Settings, Target};
 use slowpath_experiment::{Level, signed_rank};
 use std::time::Duration;
@@ -64,14 +64,13 @@ impl<E> Delta<'_, '_, E> {
             return Ok(Some(None));
         }
         let from = self.launches.next_block();
-        let fast = Treatment::fast();
-        let treatments: Vec<Treatment> =
-            sets.iter().map(|set| Treatment::Slow(set.iter().copied().collect())).collect();
+        let fast = Choice::fast();
+        let choices: Vec<Choice> = sets.iter().map(|set| Choice::Slow(set.iter().copied().collect())).collect();
         let mut open: Vec<usize> = (0..sets.len()).collect();
         let mut reproducing: Vec<usize> = Vec::new();
         for last in [false, true] {
             let mut arms = vec![fast.clone()];
-            arms.extend(open.iter().map(|index| treatments[*index].clone()));
+            arms.extend(open.iter().map(|index| choices[*index].clone()));
             let stage = self.launches.run("which of them together", &arms, BLOCKS, self.until)?;
             if stage != Stage::Whole {
                 self.launches.note(stage);
@@ -79,7 +78,7 @@ impl<E> Delta<'_, '_, E> {
             }
             let threshold = REPRODUCED * self.target.gap;
             open.retain(|index| {
-                let pairs = self.launches.pairs(self.settings.metric, &fast, &treatments[*index], from);
+                let pairs = self.launches.pairs(self.settings.metric, &fast, &choices[*index], from);
                 let above = pairs.iter().filter(|pair| **pair >= threshold).count();
                 let centre = signed_rank::centre(&pairs, Level::P95).map_or(0.0, |centre| centre.value);
                 if above == pairs.len() || last {

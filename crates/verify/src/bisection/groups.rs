@@ -1,6 +1,6 @@
 //! Which candidates are tried by themselves and which as one.
 
-use super::treatment::Group;
+use super::choice::Group;
 use super::{Candidate, Expected};
 
 /// Up to so many are tried one by one rather than in parts: each part must be compared with the whole contexts anew.

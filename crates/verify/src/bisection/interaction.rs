@@ -2,16 +2,16 @@
 //!
 //! A candidate that helps when it is taken out and does nothing when it is added may act only together with others (AND); one that hurts
 //! when it is added and whose removal does not help may be hidden by others (OR). Which of both it is, or neither, says a double
-//! difference of four treatments in blocks that were launched for nothing else: what the one costs beside the other, less what it costs
+//! difference of four choices in blocks that were launched for nothing else: what the one costs beside the other, less what it costs
 //! without it. Costs that add up in seconds have none on the linear scale, and those that multiply have none of their logarithms, so an
 //! interaction is claimed only where the 95 % intervals on both scales exclude zero in the same direction: where costs add up on
 //! either, in at most 2.5 of 100 such questions. Otherwise a candidate acts by itself.
 
+use super::choice::{Choice, Group};
 use super::launches::{Launches, LogRatio, Stage};
 use super::mechanism;
 use super::outcome::{CandidateEffect, Cause, Direction, Kind, State};
 use super::round::joint;
-use super::treatment::{Group, Treatment};
 use super::{Candidate, Settings, Target};
 use slowpath_experiment::{Level, signed_rank};
 use std::time::Duration;
@@ -88,11 +88,11 @@ impl<E> Interaction<'_, '_, E> {
         let union = |which: &[usize]| -> Group {
             which.iter().flat_map(|index| members[*index].group.iter().copied()).collect()
         };
-        let mut arms = vec![Treatment::fast(), Treatment::slow(self.target.count)];
-        arms.extend(members.iter().map(|one| Treatment::Slow(one.group.clone())));
-        arms.extend(pairs.iter().map(|pair| Treatment::Slow(union(pair))));
+        let mut arms = vec![Choice::fast(), Choice::slow(self.target.count)];
+        arms.extend(members.iter().map(|one| Choice::Slow(one.group.clone())));
+        arms.extend(pairs.iter().map(|pair| Choice::Slow(union(pair))));
         if let [pair] = pairs.as_slice() {
-            arms.push(Treatment::without(&union(pair), self.target.count));
+            arms.push(Choice::without(&union(pair), self.target.count));
         }
         let from = self.blocks("which of them together", &arms, BLOCKS)?;
         let level = Level::new(1.0 - ERROR_OF_PAIRS / pairs.len() as f64).unwrap_or(Level::P95);
@@ -137,8 +137,8 @@ impl<E> Interaction<'_, '_, E> {
 
     /// By how much a pair and its members alone differ, where that is an interaction of this kind.
     fn strength(&self, kind: Kind, groups: [&Group; 3], level: Level, from: usize) -> Option<f64> {
-        let fast = Treatment::fast();
-        let [one, other, both] = groups.map(|group| Treatment::Slow(group.clone()));
+        let fast = Choice::fast();
+        let [one, other, both] = groups.map(|group| Choice::Slow(group.clone()));
         let wanted = if kind == Kind::Together { Acting::More } else { Acting::Less };
         if self.acting([&fast, &one, &other, &both], from, level) != Some(wanted) {
             return None;
@@ -173,8 +173,8 @@ impl<E> Interaction<'_, '_, E> {
             Some(Acting::Less) => (Acting::Less, Kind::HiddenByOthers),
         };
         let count = self.target.count;
-        let (fast, slow) = (Treatment::fast(), Treatment::slow(count));
-        let (with, without) = (Treatment::Slow(one.group.clone()), Treatment::without(&one.group, count));
+        let (fast, slow) = (Choice::fast(), Choice::slow(count));
+        let (with, without) = (Choice::Slow(one.group.clone()), Choice::without(&one.group, count));
         let arms = [fast, with, without, slow];
         let from = self.blocks("how it acts beside the others", &arms, BLOCKS)?;
         let [fast, with, without, slow] = &arms;
@@ -183,7 +183,7 @@ impl<E> Interaction<'_, '_, E> {
     }
 
     /// Runs blocks in addition to those that there are; gives the number of the first.
-    pub(super) fn blocks(&mut self, phase: &str, arms: &[Treatment], blocks: usize) -> Result<usize, E> {
+    pub(super) fn blocks(&mut self, phase: &str, arms: &[Choice], blocks: usize) -> Result<usize, E> {
         let from = self.launches.next_block();
         let stage = self.launches.run(phase, arms, blocks, self.until)?;
         if stage == Stage::Late {
@@ -195,25 +195,25 @@ impl<E> Interaction<'_, '_, E> {
     /// Launches all `parts` at once beside each of them alone, all but each, and none; gives the first block.
     pub(super) fn beside_its_parts(&mut self, parts: &[Group], blocks: usize) -> Result<usize, E> {
         let set: Group = parts.iter().flatten().copied().collect();
-        let mut arms = vec![Treatment::fast()];
-        arms.extend(parts.iter().flat_map(|part| [part.clone(), &set - part]).map(Treatment::Slow));
-        arms.push(Treatment::Slow(set));
+        let mut arms = vec![Choice::fast()];
+        arms.extend(parts.iter().flat_map(|part| [part.clone(), &set - part]).map(Choice::Slow));
+        arms.push(Choice::Slow(set));
         self.blocks("the set that was found", &arms, blocks)
     }
 
     /// Whether each of `parts` costs more beside the others than alone, in the blocks of [`Self::beside_its_parts`].
     pub(super) fn is_only_together(&self, parts: &[Group], from: usize) -> bool {
         let set: Group = parts.iter().flatten().copied().collect();
-        let (fast, all) = (Treatment::fast(), Treatment::Slow(set.clone()));
+        let (fast, all) = (Choice::fast(), Choice::Slow(set.clone()));
         parts.len() > 1
             && parts.iter().all(|part| {
-                let [alone, others] = [part.clone(), &set - part].map(Treatment::Slow);
+                let [alone, others] = [part.clone(), &set - part].map(Choice::Slow);
                 self.acting([&fast, &alone, &others, &all], from, Level::P95) == Some(Acting::More)
             })
     }
 
     /// How `one` and `other` act on each other, in blocks from `from` on that hold all four; `None`: that is not shown.
-    fn acting(&self, four: [&Treatment; 4], from: usize, level: Level) -> Option<Acting> {
+    fn acting(&self, four: [&Choice; 4], from: usize, level: Level) -> Option<Acting> {
         let rows = self.launches.values(self.settings.metric, four, from);
         let rows: Vec<[f64; 4]> = rows.into_iter().filter(|row| row.iter().all(|value| *value > 0.0)).collect();
         let of_scale = |scale: fn(f64) -> f64| {
@@ -234,10 +234,8 @@ impl<E> Interaction<'_, '_, E> {
     /// Both effects of a set, in the blocks from `from` on.
     pub(super) fn both(&self, set: &Group, level: Level, from: usize) -> [Option<LogRatio>; 2] {
         let count = self.target.count;
-        let directions = [
-            (Treatment::fast(), Treatment::Slow(set.clone())),
-            (Treatment::without(set, count), Treatment::slow(count)),
-        ];
+        let directions =
+            [(Choice::fast(), Choice::Slow(set.clone())), (Choice::without(set, count), Choice::slow(count))];
         directions.map(|(quicker, slower)| {
             LogRatio::of(&self.launches.pairs(self.settings.metric, &quicker, &slower, from), level)
         })
@@ -248,8 +246,8 @@ impl<E> Interaction<'_, '_, E> {
         let candidates: Vec<&Candidate> = set.iter().filter_map(|one| self.candidates.get(*one)).collect();
         let count = self.target.count;
         let directions = [
-            (sufficient, Treatment::fast(), Treatment::Slow(set.clone())),
-            (necessary, Treatment::without(set, count), Treatment::slow(count)),
+            (sufficient, Choice::fast(), Choice::Slow(set.clone())),
+            (necessary, Choice::without(set, count), Choice::slow(count)),
         ];
         let of_directions = directions.iter().filter(|(is_shown, _, _)| *is_shown);
         let mut each = of_directions

@@ -1,7 +1,7 @@
-//! Runs blocks of treatments and keeps what they gave: which treatments a block holds changes from stage to stage, and whatever two of
+//! Runs blocks of choices and keeps what they gave: which choices a block holds changes from stage to stage, and whatever two of
 //! them share a block are compared by its pairs.
 
-use super::treatment::Treatment;
+use super::choice::Choice;
 use super::{Ended, Progress};
 use crate::comparison::{ATTEMPTS, Measured, Sample};
 use slowpath_experiment::{Estimate, Level, design, median, signed_rank};
@@ -12,14 +12,14 @@ use std::time::Duration;
 /// What a bisection launches with.
 pub struct Bench<'a, E> {
     /// Makes one launch under these conditions; the number is that of the block.
-    pub launch: &'a mut dyn FnMut(&Treatment, usize) -> Result<Sample, E>,
+    pub launch: &'a mut dyn FnMut(&Choice, usize) -> Result<Sample, E>,
     /// Time since the bisection began.
     pub elapsed: &'a dyn Fn() -> Duration,
     /// Told after each launch; false ends the bisection with the whole blocks until then.
     pub progress: &'a mut dyn FnMut(&Progress) -> bool,
 }
 
-/// The difference of two treatments: an estimate of the logarithm of their ratio.
+/// The difference of two choices: an estimate of the logarithm of their ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogRatio {
     /// Logarithm of the ratio, with its interval.
@@ -60,7 +60,7 @@ pub(super) enum Stage {
     Failed,
 }
 
-/// What the launches of a treatment took, those that do not count included.
+/// What the launches of a choice took, those that do not count included.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
     seconds: f64,
@@ -70,7 +70,7 @@ struct Cost {
     measured: u32,
 }
 
-/// Why a treatment was never ready.
+/// Why a choice was never ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NotReady {
     /// The last reason.
@@ -82,9 +82,9 @@ pub(super) struct NotReady {
 /// All launches of a bisection.
 pub(super) struct Launches<'a, E> {
     bench: Bench<'a, E>,
-    blocks: Vec<BTreeMap<Treatment, Measured>>,
-    costs: BTreeMap<Treatment, Cost>,
-    failed: BTreeMap<Treatment, NotReady>,
+    blocks: Vec<BTreeMap<Choice, Measured>>,
+    costs: BTreeMap<Choice, Cost>,
+    failed: BTreeMap<Choice, NotReady>,
     seed: u64,
     stages: u64,
     launched: usize,
@@ -105,39 +105,33 @@ impl<'a, E> Launches<'a, E> {
         }
     }
 
-    /// Runs up to `blocks` blocks of these treatments, none of which is likely to end after `until`.
+    /// Runs up to `blocks` blocks of these choices, none of which is likely to end after `until`.
     ///
     /// # Errors
-    /// A launch could not be made at all. A treatment that never gets ready is left out from then on: see [`Self::failure`].
-    pub(super) fn run(
-        &mut self,
-        phase: &str,
-        treatments: &[Treatment],
-        blocks: usize,
-        until: Duration,
-    ) -> Result<Stage, E> {
-        let mut treatments: Vec<Treatment> = treatments.to_vec();
-        treatments.sort();
-        treatments.dedup();
-        treatments.retain(|one| !self.failed.contains_key(one));
+    /// A launch could not be made at all. A choice that never gets ready is left out from then on: see [`Self::failure`].
+    pub(super) fn run(&mut self, phase: &str, choices: &[Choice], blocks: usize, until: Duration) -> Result<Stage, E> {
+        let mut choices: Vec<Choice> = choices.to_vec();
+        choices.sort();
+        choices.dedup();
+        choices.retain(|one| !self.failed.contains_key(one));
         self.stages += 1;
         // Each stage has an order of its own.
-        let order = design::schedule(treatments.len(), blocks, design::mixed(self.seed, self.stages));
+        let order = design::schedule(choices.len(), blocks, design::mixed(self.seed, self.stages));
         for row in order {
             if self.ended == Ended::Stopped {
                 return Ok(Stage::Stopped);
             }
-            let row: Vec<&Treatment> = row.iter().map(|arm| &treatments[*arm]).collect();
+            let row: Vec<&Choice> = row.iter().map(|arm| &choices[*arm]).collect();
             // Those that failed in an earlier block are not tried again.
-            let row: Vec<&Treatment> = row.into_iter().filter(|one| !self.failed.contains_key(one)).collect();
+            let row: Vec<&Choice> = row.into_iter().filter(|one| !self.failed.contains_key(one)).collect();
             let length: f64 = row.iter().map(|one| self.cost(one)).sum();
             if self.elapsed().as_secs_f64() + length > until.as_secs_f64() {
                 return Ok(Stage::Late);
             }
             let mut block = BTreeMap::new();
-            for treatment in &row {
-                if let Some(measured) = self.one(phase, treatment, until)? {
-                    block.insert((*treatment).clone(), measured);
+            for choice in &row {
+                if let Some(measured) = self.one(phase, choice, until)? {
+                    block.insert((*choice).clone(), measured);
                 } else if self.ended != Ended::Stopped && self.elapsed() > until {
                     self.blocks.push(block);
                     return Ok(Stage::Late);
@@ -155,15 +149,15 @@ impl<'a, E> Launches<'a, E> {
     }
 
     /// Launches until one counts; `None`: none did, time was over after one that did not, or the user asked to stop.
-    fn one(&mut self, phase: &str, treatment: &Treatment, until: Duration) -> Result<Option<Measured>, E> {
-        self.costs.entry(treatment.clone()).or_default().asked += 1;
+    fn one(&mut self, phase: &str, choice: &Choice, until: Duration) -> Result<Option<Measured>, E> {
+        self.costs.entry(choice.clone()).or_default().asked += 1;
         let mut failures = 0;
         for _ in 0..ATTEMPTS {
             let before = self.elapsed();
-            let sample = (self.bench.launch)(treatment, self.blocks.len())?;
+            let sample = (self.bench.launch)(choice, self.blocks.len())?;
             self.launched += 1;
             let elapsed = self.elapsed();
-            let cost = self.costs.entry(treatment.clone()).or_default();
+            let cost = self.costs.entry(choice.clone()).or_default();
             cost.seconds += elapsed.saturating_sub(before).as_secs_f64();
             let progress = Progress { phase: phase.to_owned(), launches: self.launched, elapsed };
             if !(self.bench.progress)(&progress) || sample == Sample::Stopped {
@@ -179,7 +173,7 @@ impl<'a, E> Launches<'a, E> {
                     // What is cut off by the time has failed only where it was never ready before.
                     let is_last = failures == ATTEMPTS || (elapsed > until && cost.measured == 0);
                     if is_last && self.ended != Ended::Stopped {
-                        self.failed.insert(treatment.clone(), NotReady { reason, launches: failures });
+                        self.failed.insert(choice.clone(), NotReady { reason, launches: failures });
                     }
                 }
                 Sample::Discarded(_) | Sample::Stopped => {}
@@ -192,9 +186,9 @@ impl<'a, E> Launches<'a, E> {
     }
 
     /// Seconds that a launch is expected to take, with the attempts that fail: as those before, or as the longest of others.
-    pub(super) fn cost(&self, treatment: &Treatment) -> f64 {
+    pub(super) fn cost(&self, choice: &Choice) -> f64 {
         let mean = |cost: &Cost| cost.seconds / f64::from(cost.asked.max(1));
-        match self.costs.get(treatment) {
+        match self.costs.get(choice) {
             Some(cost) => mean(cost),
             // What hangs says nothing of the others.
             None => self.costs.values().filter(|cost| cost.measured > 0).map(mean).fold(0.0, f64::max),
@@ -206,9 +200,9 @@ impl<'a, E> Launches<'a, E> {
         self.blocks.clear();
     }
 
-    /// Why a treatment was never ready.
-    pub(super) fn failure(&self, treatment: &Treatment) -> Option<&NotReady> {
-        self.failed.get(treatment)
+    /// Why a choice was never ready.
+    pub(super) fn failure(&self, choice: &Choice) -> Option<&NotReady> {
+        self.failed.get(choice)
     }
 
     /// The number of the next block.
@@ -217,38 +211,33 @@ impl<'a, E> Launches<'a, E> {
     }
 
     /// Blocks from `from` on that hold both.
-    pub(super) fn shared(&self, one: &Treatment, other: &Treatment, from: usize) -> usize {
+    pub(super) fn shared(&self, one: &Choice, other: &Choice, from: usize) -> usize {
         self.blocks.iter().skip(from).filter(|block| block.contains_key(one) && block.contains_key(other)).count()
     }
 
     /// Logarithms of `slower` over `quicker` in the blocks from `from` on that hold both. What is not positive has no logarithm, and
     /// its block is left out.
-    pub(super) fn pairs(&self, metric: Metric, quicker: &Treatment, slower: &Treatment, from: usize) -> Vec<f64> {
+    pub(super) fn pairs(&self, metric: Metric, quicker: &Choice, slower: &Choice, from: usize) -> Vec<f64> {
         let values = self.values(metric, [quicker, slower], from);
         let logarithm = |[before, after]: [f64; 2]| (before > 0.0 && after > 0.0).then(|| after.ln() - before.ln());
         values.into_iter().filter_map(logarithm).collect()
     }
 
-    /// The values of a metric in the blocks from `from` on that hold all of `treatments`.
-    pub(super) fn values<const N: usize>(
-        &self,
-        metric: Metric,
-        treatments: [&Treatment; N],
-        from: usize,
-    ) -> Vec<[f64; N]> {
-        let of_block = |block: &BTreeMap<Treatment, Measured>| {
+    /// The values of a metric in the blocks from `from` on that hold all of `choices`.
+    pub(super) fn values<const N: usize>(&self, metric: Metric, choices: [&Choice; N], from: usize) -> Vec<[f64; N]> {
+        let of_block = |block: &BTreeMap<Choice, Measured>| {
             let mut row = [0.0; N];
-            for (value, treatment) in row.iter_mut().zip(treatments) {
-                *value = *block.get(treatment)?.measures.get(&metric)?;
+            for (value, choice) in row.iter_mut().zip(choices) {
+                *value = *block.get(choice)?.measures.get(&metric)?;
             }
             Some(row)
         };
         self.blocks.iter().skip(from).filter_map(of_block).collect()
     }
 
-    /// The median of a treatment over all blocks, with its 95 % interval.
-    pub(super) fn median(&self, metric: Metric, treatment: &Treatment) -> Option<Estimate> {
-        let values: Vec<f64> = self.values(metric, [treatment], 0).into_iter().flatten().collect();
+    /// The median of a choice over all blocks, with its 95 % interval.
+    pub(super) fn median(&self, metric: Metric, choice: &Choice) -> Option<Estimate> {
+        let values: Vec<f64> = self.values(metric, [choice], 0).into_iter().flatten().collect();
         median::median(&values, Level::P95)
     }
 
@@ -279,7 +268,7 @@ impl<'a, E> Launches<'a, E> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::treatment::Group;
+    use super::super::choice::Group;
     use super::*;
     use std::cell::{Cell, RefCell};
     use std::convert::Infallible;
@@ -291,9 +280,9 @@ mod tests {
         then: impl FnOnce(&mut Launches<'_, Infallible>, Duration) -> T,
     ) -> (T, usize) {
         let (time, failures, told) = (Cell::new(0), Cell::new(0), RefCell::new(Vec::new()));
-        let mut launch = |treatment: &Treatment, _: usize| {
+        let mut launch = |choice: &Choice, _: usize| {
             time.set(time.get() + 1);
-            if *treatment != Treatment::fast() && failures.get() < failing {
+            if *choice != Choice::fast() && failures.get() < failing {
                 failures.set(failures.get() + 1);
                 return Ok(Sample::Failed("no".to_owned()));
             }
@@ -315,8 +304,8 @@ mod tests {
 
     #[test]
     fn launches_that_fail_cost_time_and_are_told_like_the_others() {
-        let slow = Treatment::Slow(Group::from([0]));
-        let arms = [Treatment::fast(), slow.clone()];
+        let slow = Choice::Slow(Group::from([0]));
+        let arms = [Choice::fast(), slow.clone()];
         let run = |launches: &mut Launches<'_, Infallible>, until| {
             assert_eq!(launches.run("", &arms, 1, until), Ok(Stage::Whole));
             (launches.cost(&slow), launches.failure(&slow).cloned())
@@ -329,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_single_failure_at_the_end_of_the_time_is_not_held_against_what_was_ready_before() {
-        let slow = Treatment::Slow(Group::from([0]));
+        let slow = Choice::Slow(Group::from([0]));
         let run = |launches: &mut Launches<'_, Infallible>, until| {
             let stage = launches.run("", std::slice::from_ref(&slow), 4, until);
             (stage, launches.failure(&slow).is_some())

@@ -1,8 +1,8 @@
 //! Whether the mechanism of a cause was seen: one of its counters rose in the launches that show its effect.
 
+use super::choice::Choice;
 use super::launches::Launches;
 use super::outcome::CounterShift;
-use super::treatment::Treatment;
 use super::{Candidate, Settings};
 use slowpath_experiment::{median, signed_rank};
 use slowpath_launch::Metric;
@@ -12,7 +12,7 @@ const ERROR: f64 = 0.01;
 /// One is the sum of the others: none of them is a cross-check of another.
 const FAMILY: [Metric; 3] = [Metric::Cpu, Metric::User, Metric::System];
 
-/// The counters of these candidates that rose between two treatments, by a paired test in that direction; the error is divided among
+/// The counters of these candidates that rose between two choices, by a paired test in that direction; the error is divided among
 /// all that are tested (Bonferroni).
 ///
 /// What is asked is not whether something moved, but whether an effect that is shown already has its mechanism.
@@ -20,7 +20,7 @@ pub(super) fn moved<E>(
     launches: &Launches<'_, E>,
     settings: &Settings,
     candidates: &[&Candidate],
-    [quicker, slower]: [&Treatment; 2],
+    [quicker, slower]: [&Choice; 2],
 ) -> Vec<CounterShift> {
     let metrics = usable_counters(candidates, settings.metric);
     // The test is two-sided: half of its p-value is that of a rise.
@@ -72,11 +72,11 @@ mod tests {
         let counters = vec![MinorFaults, MajorFaults, Switches, RunDelay, Waiting, BytesRead];
         let settings = Settings { metric: Metric::Wall, max_time: Duration::MAX, seed: 1, given: false, margin: 0.02 };
         let candidate = Candidate { expected: Expected::Little, counters: counters.clone() };
-        let (fast, slow) = (Treatment::fast(), Treatment::slow(1));
+        let (fast, slow) = (Choice::fast(), Choice::slow(1));
         let mut by_chance = 0;
         for seed in 0..400 {
             let mut draws = 0;
-            let mut launch = |_: &Treatment, _: usize| {
+            let mut launch = |_: &Choice, _: usize| {
                 let value = |metric: &Metric| {
                     draws += 1;
                     (*metric, (design::mixed(seed, draws) % 1000) as f64)

@@ -16,6 +16,7 @@
 //! What a candidate is, and how it is applied, belongs to the caller.
 
 mod baseline_gap;
+mod choice;
 mod delta;
 mod groups;
 mod interaction;
@@ -24,14 +25,13 @@ mod mechanism;
 mod outcome;
 mod round;
 mod sets;
-mod treatment;
 
+pub use choice::{Choice, Group, Side};
 pub use launches::{Bench, LogRatio};
 pub use outcome::{
     BaselineGap, Bisection, CandidateEffect, Cause, CounterShift, Direction, Ended, GapAnswer, Kind, Reproduction,
     State,
 };
-pub use treatment::{Group, Side, Treatment};
 
 use delta::{Delta, REPRODUCED};
 use interaction::Interaction;
@@ -70,7 +70,7 @@ pub struct Settings {
     pub max_time: Duration,
     /// Seed of the order of the launches.
     pub seed: u64,
-    /// Whether the two sides can be launched as they were given ([`Treatment::Given`]), beside their reproduction.
+    /// Whether the two sides can be launched as they were given ([`Choice::Given`]), beside their reproduction.
     pub given: bool,
     /// Smallest effect that matters, as a logarithm of a ratio. A tenth of the gap matters at least.
     pub margin: f64,
@@ -135,18 +135,18 @@ pub enum BisectionError<E: std::error::Error + 'static> {
 }
 
 /// In words which context was not ready, and why.
-fn never_ready(which: &Treatment, failure: &NotReady) -> String {
+fn never_ready(which: &Choice, failure: &NotReady) -> String {
     let NotReady { reason, launches } = failure;
     let launches = if *launches == 1 { "1 launch".to_owned() } else { format!("{launches} launches in a row") };
     format!("{} was not ready in {launches}: {reason}", side_name(which))
 }
 
-fn side_name(treatment: &Treatment) -> &'static str {
-    match treatment {
-        Treatment::Given(Side::Fast) => "the fast side",
-        Treatment::Given(Side::Slow) => "the slow side",
-        Treatment::Slow(group) if group.is_empty() => "the reproduced fast context",
-        Treatment::Slow(_) => "the reproduced slow context",
+fn side_name(choice: &Choice) -> &'static str {
+    match choice {
+        Choice::Given(Side::Fast) => "the fast side",
+        Choice::Given(Side::Slow) => "the slow side",
+        Choice::Slow(group) if group.is_empty() => "the reproduced fast context",
+        Choice::Slow(_) => "the reproduced slow context",
     }
 }
 
@@ -178,7 +178,7 @@ impl Target {
 
     /// Why one of the whole contexts is not ready any more, in words.
     fn failure<E>(&self, launches: &Launches<'_, E>) -> Option<String> {
-        let whole = [Treatment::fast(), Treatment::slow(self.count)];
+        let whole = [Choice::fast(), Choice::slow(self.count)];
         whole.iter().find_map(|one| Some(never_ready(one, launches.failure(one)?)))
     }
 
@@ -202,8 +202,8 @@ pub fn bisect<E: std::error::Error + 'static>(
     let share = |part: f64| settings.max_time.mul_f64(part);
     let mut launches = Launches::new(bench, settings.seed);
     let sides = match settings.given {
-        true => [Treatment::Given(Side::Fast), Treatment::Given(Side::Slow)],
-        false => [Treatment::fast(), Treatment::slow(count)],
+        true => [Choice::Given(Side::Fast), Choice::Given(Side::Slow)],
+        false => [Choice::fast(), Choice::slow(count)],
     };
     let gap = baseline_gap::baseline_gap(&mut launches, settings, &sides, count, share(TOTAL_UNTIL))?;
     let size = gap.ratio.map_or(0.0, |ratio| ratio.estimate.value);
@@ -282,7 +282,7 @@ fn one_at_a_time<E>(
     target: &Target,
 ) -> Result<Vec<CandidateEffect>, E> {
     let until = settings.max_time.mul_f64(ROUNDS_UNTIL);
-    let both = launches.cost(&Treatment::fast()) + launches.cost(&Treatment::slow(target.count));
+    let both = launches.cost(&Choice::fast()) + launches.cost(&Choice::slow(target.count));
     let time = until.saturating_sub(launches.elapsed()).as_secs_f64();
     let affordable = |groups: usize| both * round::price(groups, target.level(1, groups)) <= time;
     let mut groups = groups::first(candidates, affordable);

@@ -4,9 +4,9 @@
 //! harm to its error. That is used twice: after a few blocks those that seem to matter go first, and the others only go on when
 //! these do not explain the difference.
 
+use super::choice::{Choice, Group};
 use super::launches::{Launches, LogRatio, Stage};
 use super::outcome::{CandidateEffect, Direction, State};
-use super::treatment::{Group, Treatment};
 use super::{Settings, Target};
 use slowpath_experiment::looks::Looks;
 use slowpath_experiment::{Level, power, signed_rank};
@@ -31,10 +31,10 @@ const GROUP: usize = 8;
 
 /// One direction of a group.
 struct Arm {
-    quicker: Treatment,
-    slower: Treatment,
+    quicker: Choice,
+    slower: Choice,
     /// The one of both that is no whole context.
-    own: Treatment,
+    own: Choice,
     looks: Looks,
     whole: Level,
     blocks: usize,
@@ -43,7 +43,7 @@ struct Arm {
 }
 
 impl Arm {
-    fn new([quicker, slower]: [Treatment; 2], own: Treatment, most: usize, level: Level) -> Self {
+    fn new([quicker, slower]: [Choice; 2], own: Choice, most: usize, level: Level) -> Self {
         let looks = Looks::new(most, level);
         Self { quicker, slower, own, looks, whole: level, blocks: 0, state: State::Open, ratio: None }
     }
@@ -63,7 +63,7 @@ impl Arm {
             return;
         }
         // What a whole context does is no failure of a candidate.
-        let whole = [Treatment::fast(), Treatment::slow(target.count)];
+        let whole = [Choice::fast(), Choice::slow(target.count)];
         if let Some(failure) = launches.failure(&self.own).filter(|_| !whole.contains(&self.own)) {
             self.state = State::Failed(failure.reason.clone());
             return;
@@ -135,11 +135,11 @@ impl<E> Round<'_, '_, E> {
         let from = self.launches.next_block();
         let most = self.planned(groups);
         let count = self.target.count;
-        let (fast, slow) = (Treatment::fast(), Treatment::slow(count));
+        let (fast, slow) = (Choice::fast(), Choice::slow(count));
         let pairs = groups.iter().map(|group| {
             let level = self.target.level(group.len(), groups.len());
             let most = if group.len() > 1 { GROUP.max(fewest_blocks(level)) } else { most };
-            let (with, without) = (Treatment::Slow(group.clone()), Treatment::without(group, count));
+            let (with, without) = (Choice::Slow(group.clone()), Choice::without(group, count));
             let sufficient = Arm::new([fast.clone(), with.clone()], with, most, level);
             let necessary = Arm::new([without.clone(), slow.clone()], without, most, level);
             Pair { group: group.clone(), arms: [sufficient, necessary] }
@@ -212,10 +212,10 @@ impl<E> Round<'_, '_, E> {
         blocks: usize,
         from: usize,
     ) -> Result<Stage, E> {
-        let mut treatments = vec![Treatment::fast(), Treatment::slow(self.target.count)];
+        let mut choices = vec![Choice::fast(), Choice::slow(self.target.count)];
         let open = which.iter().flat_map(|index| &pairs[*index].arms).filter(|arm| arm.is_open());
-        treatments.extend(open.flat_map(|arm| [arm.quicker.clone(), arm.slower.clone()]));
-        let stage = self.launches.run(phase, &treatments, blocks, self.until)?;
+        choices.extend(open.flat_map(|arm| [arm.quicker.clone(), arm.slower.clone()]));
+        let stage = self.launches.run(phase, &choices, blocks, self.until)?;
         for arm in pairs.iter_mut().flat_map(|pair| &mut pair.arms) {
             arm.judge(self.launches, self.settings, self.target, from, false);
         }
@@ -229,7 +229,7 @@ impl<E> Round<'_, '_, E> {
         if found.is_empty() {
             return Ok(false);
         }
-        let (with, slow) = (Treatment::Slow(found.clone()), Treatment::slow(self.target.count));
+        let (with, slow) = (Choice::Slow(found.clone()), Choice::slow(self.target.count));
         let more = GLANCE.saturating_sub(self.launches.shared(&with, &slow, 0));
         self.launches.run("what was found, at once", &[with, slow], more, self.until)?;
         Ok(rest(self.launches, self.settings, self.target, &found).is_some_and(|rest| self.target.is_little(&rest)))
@@ -237,7 +237,7 @@ impl<E> Round<'_, '_, E> {
 
     /// Blocks that the arms are planned for: as many as an effect of a third of the gap takes, and as the time allows.
     fn planned(&self, groups: &[Group]) -> usize {
-        let (fast, slow) = (Treatment::fast(), Treatment::slow(self.target.count));
+        let (fast, slow) = (Choice::fast(), Choice::slow(self.target.count));
         let sigma = power::robust_sigma(&self.launches.pairs(self.settings.metric, &fast, &slow, 0));
         let effect = (self.target.gap / 3.0).max(self.target.margin);
         let needed = sigma.and_then(|sigma| power::pairs_needed(sigma, effect)).unwrap_or(FEWEST);
@@ -258,8 +258,8 @@ pub(super) fn joint<E>(
     found: &Group,
     until: Duration,
 ) -> Result<Stage, E> {
-    let (fast, slow) = (Treatment::fast(), Treatment::slow(count));
-    let (with, without) = (Treatment::Slow(found.clone()), Treatment::without(found, count));
+    let (fast, slow) = (Choice::fast(), Choice::slow(count));
+    let (with, without) = (Choice::Slow(found.clone()), Choice::without(found, count));
     let have = launches.shared(&with, &fast, 0).min(launches.shared(&without, &slow, 0));
     launches.run("what was found, at once", &[fast, slow, with, without], JOINT.saturating_sub(have), until)
 }
@@ -271,8 +271,8 @@ pub(super) fn rest<E>(
     target: &Target,
     found: &Group,
 ) -> Option<LogRatio> {
-    let with = Treatment::Slow(found.clone());
-    LogRatio::of(&launches.pairs(settings.metric, &with, &Treatment::slow(target.count), 0), Level::P95)
+    let with = Choice::Slow(found.clone());
+    LogRatio::of(&launches.pairs(settings.metric, &with, &Choice::slow(target.count), 0), Level::P95)
 }
 
 impl Target {

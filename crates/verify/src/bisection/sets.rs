@@ -3,11 +3,11 @@
 //!
 //! A member is kept only where the set is slower than the set without it. What could not be tried so is reported as one of several, unnamed.
 
+use super::choice::{Choice, Group};
 use super::interaction::{Interaction, MOST_MEMBERS};
 use super::launches::LogRatio;
 use super::outcome::{Cause, Kind};
 use super::round::{fewest_blocks, joint};
-use super::treatment::{Group, Treatment};
 use super::{ERROR_OF_SETS, SETS};
 use slowpath_experiment::Level;
 
@@ -37,9 +37,9 @@ impl<E> Interaction<'_, '_, E> {
         if count == 1 {
             return Ok(vec![self.cause(set, Kind::Alone, false, of_set, from)?]);
         }
-        let whole = Treatment::Slow(set.clone());
+        let whole = Choice::Slow(set.clone());
         let adds = |part: &Group| {
-            let others = Treatment::Slow(set - part);
+            let others = Choice::Slow(set - part);
             let pairs = self.launches.pairs(self.settings.metric, &others, &whole, from);
             LogRatio::of(&pairs, level).filter(|ratio| ratio.estimate.interval().is_some())
         };
@@ -114,8 +114,8 @@ mod tests {
             draws.set(draws.get() + 4);
             0.05 * (0..4).map(|part| uniform(draws.get() + part)).sum::<f64>()
         };
-        let mut launch = |treatment: &Treatment, _: usize| {
-            let Treatment::Slow(slow) = treatment else { unreachable!("nothing was given") };
+        let mut launch = |choice: &Choice, _: usize| {
+            let Choice::Slow(slow) = choice else { unreachable!("nothing was given") };
             time.set(time.get() + Duration::from_millis(200));
             let measures = [(Metric::Wall, ms(slow) * f64::exp(noise())), (Metric::Switches, slow.len() as f64)].into();
             Ok::<_, Infallible>(Sample::Measured(Measured { measures, ..Measured::default() }))

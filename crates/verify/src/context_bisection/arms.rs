@@ -3,7 +3,7 @@
 
 use super::sides::Sides;
 use crate::benchmark::pad;
-use crate::bisection::{Group, Side, Treatment};
+use crate::bisection::{Choice, Group, Side};
 use crate::{HostCounters, Measured, Metric, Moment, Sample, measures};
 use slowpath_context::factors::environment::BYTES;
 use slowpath_context::toggles::{self, Plan, Prepared};
@@ -65,10 +65,10 @@ impl<'a> Arms<'a> {
     }
 
     /// The conditions of a launch, and what makes its environment as large as that of the others.
-    fn spec(&self, treatment: &Treatment, fresh: LaunchSpec) -> Result<(LaunchSpec, usize), Failure> {
+    fn spec(&self, choice: &Choice, fresh: LaunchSpec) -> Result<(LaunchSpec, usize), Failure> {
         let missing = |spec: &LaunchSpec| self.bytes.saturating_sub(bytes(spec));
-        let group = match treatment {
-            Treatment::Given(side) => {
+        let group = match choice {
+            Choice::Given(side) => {
                 let wrapper = match side {
                     Side::Fast => &self.given.fast.wrapper,
                     Side::Slow => &self.given.slow.wrapper,
@@ -83,7 +83,7 @@ impl<'a> Arms<'a> {
                 spec.argv.splice(0..0, wrapper.iter().flatten().cloned());
                 return Ok((spec, padding));
             }
-            Treatment::Slow(group) => group,
+            Choice::Slow(group) => group,
         };
         let mut spec = self.reproduced(group)?;
         let padding = missing(&spec);
@@ -103,9 +103,9 @@ impl<'a> Arms<'a> {
     ///
     /// # Errors
     /// It could not be made. A target that failed is none, and neither is a difference that cannot be applied.
-    pub fn one(&mut self, treatment: &Treatment, block: usize) -> Result<Sample, Failure> {
+    pub fn one(&mut self, choice: &Choice, block: usize) -> Result<Sample, Failure> {
         let (fresh, _fresh) = self.target.spec(EndPolicy::KillTree, StdioPolicy::Capture)?;
-        let (mut spec, padding) = self.spec(treatment, fresh)?;
+        let (mut spec, padding) = self.spec(choice, fresh)?;
         let (name, mut value) = pad(self.seed, block);
         value.push("x".repeat(padding));
         spec.env.push((name, value));
@@ -121,9 +121,7 @@ impl<'a> Arms<'a> {
         let outcome = match launched {
             Ok(outcome) => outcome,
             // With this difference it cannot be started, which is an answer.
-            Err(error @ (LaunchError::Setup { .. } | LaunchError::Exec(_)))
-                if matches!(treatment, Treatment::Slow(_)) =>
-            {
+            Err(error @ (LaunchError::Setup { .. } | LaunchError::Exec(_))) if matches!(choice, Choice::Slow(_)) => {
                 return Ok(Sample::Failed(Failure::from_error(Kind::Target, &error).chain()));
             }
             Err(error) => return Err(launch_failure(&error)),

@@ -96,7 +96,7 @@ fn bisected(
     };
     let began = Instant::now();
     let bench = Bench {
-        launch: &mut |treatment, block| arms.one(treatment, block),
+        launch: &mut |choice, block| arms.one(choice, block),
         elapsed: &|| began.elapsed(),
         progress: &mut |now| {
             progress.step(&format!("{}: {} launches, {} s", now.phase, now.launches, now.elapsed.as_secs()));

@@ -1,11 +1,17 @@
 //! From treatments to arms: what fixes do to a launch (`slowpath_fix::Treatment`) becomes launches that have it, beside the untreated
 //! launch and a sham of the same kind.
 //!
-//! Owns which arms and shams a list of treatments has in cold launches ([`cold`]), and how one of these launches is made; those of warm
-//! launches are still made by `diagnose`. Leaves to its callers which treatments are tried, what is predicted of them, when there are
-//! enough launches, and what is published; the rule of the verdict is [`crate::judgement`].
+//! Owns which arms and shams a list of treatments has in cold launches ([`cold`]) and in warm ones ([`warm`]), how one of these launches is
+//! made, and what stays for them from launch to launch: mounts with regenerated artifacts, files for Python. Leaves to its callers which
+//! treatments are tried, and that they may be; what is predicted of them, when there are enough launches, and what is published. The rule
+//! of the verdict is [`crate::judgement`].
 
 pub mod cold;
+mod files;
+mod python_preload;
+mod regenerated;
+pub mod warm;
+mod warm_up;
 
 use crate::comparison::{Arm, Role};
 use slowpath_fix::{FixPlan, Treatment};
@@ -23,7 +29,6 @@ impl Tried {
     /// A fix, under the name of its plan. Where slowpath cannot try it, its launches would have nothing: no arm is made of it.
     pub fn fix(plan: &FixPlan) -> Self {
         let (name, title) = (plan.name.clone(), plan.title.clone());
-        let treatment = if plan.trial.possible { plan.treatment.clone() } else { Treatment::None };
-        Self { arm: Arm { name, title, role: Role::Fix, sham: None }, treatment }
+        Self { arm: Arm { name, title, role: Role::Fix, sham: None }, treatment: plan.tried().clone() }
     }
 }

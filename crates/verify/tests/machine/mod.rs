@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use slowpath_verify::bisection::{
-    Bench, Bisection, BisectionError, Candidate, Expected, Group, Settings, Side, Treatment, bisect,
+    Bench, Bisection, BisectionError, Candidate, Choice, Expected, Group, Settings, Side, bisect,
 };
 use slowpath_verify::{Measured, Metric, Sample};
 use std::cell::{Cell, RefCell};
@@ -76,26 +76,26 @@ impl<'a> Machine<'a> {
     }
 
     /// What was launched, in its order.
-    pub fn order(&self, seed: u64) -> Vec<Treatment> {
+    pub fn order(&self, seed: u64) -> Vec<Choice> {
         self.run(seed).1
     }
 
-    fn run(&self, seed: u64) -> (Result<Bisection, BisectionError<Infallible>>, Vec<Treatment>) {
+    fn run(&self, seed: u64) -> (Result<Bisection, BisectionError<Infallible>>, Vec<Choice>) {
         let clock = Cell::new(0.0);
         let order = RefCell::new(Vec::new());
         let mut noise = Noise(ChaCha8Rng::seed_from_u64(seed));
         let everything: Group = (0..self.candidates).collect();
-        let mut launch = |treatment: &Treatment, _: usize| {
-            order.borrow_mut().push(treatment.clone());
+        let mut launch = |choice: &Choice, _: usize| {
+            order.borrow_mut().push(choice.clone());
             let launches = order.borrow().len();
-            let (slow, beside) = match treatment {
-                Treatment::Given(Side::Slow) => (&everything, self.beside),
-                Treatment::Given(Side::Fast) => (&Group::new(), 0.0),
-                Treatment::Slow(group) => (group, 0.0),
+            let (slow, beside) = match choice {
+                Choice::Given(Side::Slow) => (&everything, self.beside),
+                Choice::Given(Side::Fast) => (&Group::new(), 0.0),
+                Choice::Slow(group) => (group, 0.0),
             };
-            let earlier = order.borrow().iter().filter(|one| *one == treatment).count() - 1;
+            let earlier = order.borrow().iter().filter(|one| *one == choice).count() - 1;
             let fails = |(group, after): &(Group, usize)| {
-                matches!(treatment, Treatment::Slow(_)) && group == slow && earlier >= *after
+                matches!(choice, Choice::Slow(_)) && group == slow && earlier >= *after
             };
             if self.fails.as_ref().is_some_and(fails) {
                 clock.set(clock.get() + self.hangs);

@@ -1,18 +1,21 @@
-//! Puts what has Python import modules before it forks where the launches of a trial find it: into the directory of the diagnosis, as the
+//! Puts what has Python import modules before it forks where the launches of a trial find it: into the directory of the trial, as the
 //! target's user, whose programs run it.
+//!
+//! Owns where that lies and when no Python would find it. What stands in the files, and the variable, are `slowpath_fix`'s.
 
-use crate::Case;
+use super::Tried;
+use slowpath_fix::Treatment;
 use slowpath_fix::preload_in_zygote::python;
-use slowpath_fix::{Proposal, Treatment};
 use slowpath_session::failure::{Failure, Kind, failed};
+use slowpath_session::target::Target;
 use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_session::whole_file;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// The variable that a treated launch has, or why it cannot be treated, by the place of its proposal.
-pub type PythonPreloads = BTreeMap<usize, Result<(OsString, OsString), String>>;
+/// The variable that a treated launch has, or why it cannot be treated, by the place of the treatment in the list of what is tried.
+pub(super) type PythonPreloads = BTreeMap<usize, Result<(OsString, OsString), String>>;
 
 /// What a launch is treated with: a directory with files, and the variable by which Python finds them.
 struct Preload {
@@ -21,15 +24,15 @@ struct Preload {
     variable: (OsString, OsString),
 }
 
-/// That of a treatment in the directory of a diagnosis; `None` where Python is not treated. `user` is the variable that the target has.
+/// That of a treatment in the directory of a trial; `None` where Python is not treated. `user` is the variable that the target has.
 fn preload(
-    diagnosis: &Path,
+    trial: &Path,
     number: usize,
     treatment: &Treatment,
     user: Option<&OsStr>,
 ) -> Option<Result<Preload, String>> {
     let files = python::files(treatment)?;
-    let directory = diagnosis.join(format!("python-preload-{}", number + 1));
+    let directory = trial.join(format!("python-preload-{}", number + 1));
     Some(match python::variable(&directory, user) {
         Some(variable) => Ok(Preload { directory, files, variable }),
         None => Err(format!(
@@ -39,21 +42,19 @@ fn preload(
     })
 }
 
-/// Writes the files of all fixes that have some.
+/// Writes the files of all treatments that have some, beneath `trial`, as the target's user.
 ///
 /// # Errors
 /// They cannot be written.
-pub fn write(case: &Case<'_>, proposals: &[Proposal]) -> Result<PythonPreloads, Failure> {
-    let target = case.target;
+pub(super) fn write(target: &Target, tried: &[Tried], trial: &Path) -> Result<PythonPreloads, Failure> {
     let variables = target.variables();
     let user = variables.iter().rfind(|(name, _)| name == python::VARIABLE).map(|(_, value)| value.as_os_str());
-    let possible = proposals.iter().enumerate().filter(|(_, proposal)| proposal.plan.trial.possible);
-    let all: BTreeMap<usize, _> = possible
-        .filter_map(|(number, one)| Some((number, preload(case.directory, number, &one.plan.treatment, user)?)))
-        .collect();
+    let numbered = tried.iter().enumerate();
+    let all: BTreeMap<usize, _> =
+        numbered.filter_map(|(number, one)| Some((number, preload(trial, number, &one.treatment, user)?))).collect();
     let written: Vec<&Preload> = all.values().filter_map(|one| one.as_ref().ok()).collect();
     if !written.is_empty() {
-        as_user(&target.identity, &Work::writing_beneath("writing what Python imports", case.directory), || {
+        as_user(&target.identity, &Work::writing_beneath("writing what Python imports", trial), || {
             for one in &written {
                 std::fs::create_dir(&one.directory).map_err(failed(Kind::Usage))?;
                 for (name, content) in &one.files {

@@ -3,8 +3,9 @@
 //! What is launched is the target's user's own business, as the target is: it has no more rights than that, and in mounts that nobody
 //! else sees. These mounts are kept; launches of the arm begin with copies of them, in which nobody writes.
 
-use crate::file_trial::{mounts, mounts_of};
-use slowpath_fix::{Proposal, Treatment, Word};
+use super::Tried;
+use super::files::{mounts, mounts_of};
+use slowpath_fix::{TreatedFile, Treatment, Word};
 use slowpath_launch::{BoxError, EndPolicy, Hooks, Launcher, MountNamespace, MountStep, StdioPolicy, StopReason};
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::target::{Target, launch_failure, launcher};
@@ -12,21 +13,24 @@ use slowpath_session::{Progress, interrupt};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The mounts in which artifacts were made, by the place of their proposal; or why they were not.
-pub type Regenerated = BTreeMap<usize, Result<MountNamespace, String>>;
+/// The mounts in which artifacts were made, by the place of the treatment in the list of what is tried; or why they were not.
+pub(super) type Regenerated = BTreeMap<usize, Result<MountNamespace, String>>;
 
-/// Makes the artifacts of all fixes that have them made.
+/// Makes the artifacts of all treatments that have some made.
 ///
 /// # Errors
 /// The user asked to stop.
-pub fn regenerate(target: &Target, proposals: &[Proposal], progress: &dyn Progress) -> Result<Regenerated, Failure> {
+pub(super) fn regenerate(target: &Target, tried: &[Tried], progress: &dyn Progress) -> Result<Regenerated, Failure> {
     let mut all = Regenerated::new();
-    for (number, proposal) in proposals.iter().enumerate().filter(|(_, one)| !one.regenerated().is_empty()) {
-        progress.step(&format!("making the artifacts of {}", proposal.plan.name));
-        let Treatment::Regeneration { commands, .. } = &proposal.plan.treatment else { continue };
-        let made = made(target, proposal, commands);
+    for (number, one) in tried.iter().enumerate() {
+        let Treatment::Regeneration { directories, commands } = &one.treatment else { continue };
+        if directories.is_empty() {
+            continue;
+        }
+        progress.step(&format!("making the artifacts of {}", one.arm.name));
+        let made = made(target, directories, commands);
         if interrupt::requested() {
-            return Err(super::interrupted());
+            return Err(Failure::new(Kind::Interrupted, "interrupted"));
         }
         all.insert(number, made.map_err(|failure| format!("it cannot be tried here: {}", failure.chain())));
     }
@@ -34,22 +38,22 @@ pub fn regenerate(target: &Target, proposals: &[Proposal], progress: &dyn Progre
 }
 
 /// The target where it sees what was made, and nobody makes more.
-pub fn seeing(target: &Target, proposal: &Proposal, made: &MountNamespace) -> Target {
-    let at = |file: &slowpath_fix::TreatedFile| PathBuf::from(file.path.to_os_string());
-    let closed = proposal.regenerated().iter().map(|file| MountStep::ReadOnly { at: at(file) });
+pub(super) fn seeing(target: &Target, directories: &[TreatedFile], made: &MountNamespace) -> Target {
+    let at = |file: &TreatedFile| PathBuf::from(file.path.to_os_string());
+    let closed = directories.iter().map(|file| MountStep::ReadOnly { at: at(file) });
     target.within(made).seeing(closed.collect()).gaining_nothing()
 }
 
-/// The target that sees the directories of all these fixes as they are, in the same mounts.
-pub fn sham(target: &Target, directories: &[slowpath_fix::TreatedFile]) -> Target {
+/// The target that sees these directories as they are, in the same mounts.
+pub(super) fn sham(target: &Target, directories: &[TreatedFile]) -> Target {
     target.seeing(mounts(directories, |file| &file.before)).gaining_nothing()
 }
 
 /// By the commands of the family, as far as they can be executed, and then by the program itself, which saves what it still misses: only it
 /// knows its settings (a fonts.conf of its own).
-fn made(target: &Target, proposal: &Proposal, commands: &[Vec<Word>]) -> Result<MountNamespace, Failure> {
+fn made(target: &Target, directories: &[TreatedFile], commands: &[Vec<Word>]) -> Result<MountNamespace, Failure> {
     let uid = target.identity.uid;
-    let own = mounts_of(proposal.regenerated(), |file| (uid, &file.after));
+    let own = mounts_of(directories, |file| (uid, &file.after));
     let mut kept: Option<MountNamespace> = None;
     for command in commands {
         let command = target.running(command.iter().map(Word::to_os_string).collect());

@@ -1,4 +1,4 @@
-//! What is launched in a bisection: the two sides as they were given, or reproduced with some candidates slow and the others fast.
+//! What a bisection chooses for a launch: the two sides as they were given, or reproduced with some candidates slow and the others fast.
 
 use std::collections::BTreeSet;
 
@@ -14,16 +14,17 @@ pub enum Side {
 /// Candidates by their place in the list of candidates.
 pub type Group = BTreeSet<usize>;
 
-/// The conditions of a launch.
+/// The side that a launch is, or the value that each candidate has in it. What fixes do to a launch is another matter
+/// (`slowpath_fix::Treatment`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Treatment {
+pub enum Choice {
     /// As the user would run it: behind the wrapper that was given.
     Given(Side),
     /// Reproduced: these candidates have their slow value, all others their fast one.
     Slow(Group),
 }
 
-impl Treatment {
+impl Choice {
     /// Every candidate fast.
     pub fn fast() -> Self {
         Self::Slow(Group::new())
@@ -47,7 +48,7 @@ mod tests {
     #[test]
     fn one_candidate_alone_is_both_ways_whole() {
         let one = Group::from([0]);
-        assert_eq!(Treatment::Slow(one.clone()), Treatment::slow(1));
-        assert_eq!(Treatment::without(&one, 1), Treatment::fast());
+        assert_eq!(Choice::Slow(one.clone()), Choice::slow(1));
+        assert_eq!(Choice::without(&one, 1), Choice::fast());
     }
 }
