@@ -81,8 +81,9 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "symbols",
-        may_use: Exactly(&["tables"]),
-        why: "it knows machine code and ELF files; others know who recorded the frames, and where they go",
+        may_use: Exactly(&["tables", "process"]),
+        why: "it knows machine code and ELF files, and from process where its own vdso is mapped; others know who recorded the frames, and \
+              where they go",
     },
     Rule {
         name: "capture",

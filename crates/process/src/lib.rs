@@ -5,8 +5,10 @@
 //! that others can change ([`open_beneath`], [`trusted_directory`], [`plain_directory`], [`MountTable`]); the directory that
 //! only we can write ([`StateDirectory`]) and who owns what lies
 //! there ([`Owner`]); removing what a user could have changed ([`remove_directory_as`]); reading what others control without
-//! waiting for them ([`Deadline`], [`shares_files`], [`foreign_file`]); lists of CPUs ([`cpu_list()`]); who talks to us over [`loopback`]; messages with descriptors from whom the kernel names ([`receive_packet`], [`Peer`]). Leaves to others: who a target
-//! runs as (`launch`), and what a process without privilege works on.
+//! waiting for them ([`Deadline`], [`shares_files`], [`foreign_file`]); the form of the kernel's texts about processes ([`mappings`],
+//! [`StatLine`], [`status_field`], [`size_field`]) and of lists of CPUs ([`cpu_list()`]); who talks to us over [`loopback`]; messages with
+//! descriptors from whom the kernel names ([`receive_packet`], [`Peer`]). Leaves to others: who a target runs as (`launch`), and what a
+//! process without privilege works on.
 //!
 //! Nothing here decides; each function either does what its name says and checks that it did, or returns an error.
 
@@ -18,6 +20,7 @@ mod deadline_files;
 pub mod foreign_file;
 mod groups;
 pub mod loopback;
+mod mapping;
 mod mount_table;
 mod other_process;
 mod owner;
@@ -36,8 +39,9 @@ pub use cpu_list::cpu_list;
 pub use credentials::{Credentials, CredentialsError, NO_ID, NOBODY, drop_keeping, drop_to, verify};
 pub use deadline::{Answer, Deadline, DeadlineError, LIMIT};
 pub use deadline_files::{Opened, ProcessFiles};
+pub use mapping::{Mapping, mappings};
 pub use mount_table::{MountPoint, MountTable, NotOpened};
-pub use other_process::{UnreadableLink, shares_files, status_field, status_of};
+pub use other_process::{UnreadableLink, shares_files, size_field, status_field, status_of};
 pub use owner::Owner;
 pub use packet::{
     MOST_DESCRIPTORS, Packet, Peeked, Peer, discard_packet, peek_packet, receive_packet, send_packet, wipe,
