@@ -98,9 +98,9 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "fix",
-        may_use: Exactly(&["tables", "process", "recording", "analysis", "artifacts"]),
-        why: "turns findings into plans, and plans into files that root may write only where nobody else can (process); whether one \
-              helps is not for it to say",
+        may_use: Exactly(&["tables", "process", "recording", "analysis", "experiment", "artifacts"]),
+        why: "turns findings into plans, with the random numbers of experiment for an order by seed, and plans into files that root may write \
+              only where nobody else can (process); whether one helps is not for it to say",
     },
     Rule {
         name: "session",
@@ -196,9 +196,9 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "layout",
-        may_use: Exactly(&["tables", "process", "launch", "session", "symbols", "fix", "verify"]),
-        why: "follows one launch by its hooks and orders what it saw, copies binaries by what a preload plan needs (fix), has variants built \
-              as their user (session) and compared (verify), and says nothing of what a difference means",
+        may_use: Exactly(&["tables", "process", "experiment", "launch", "session", "symbols", "fix", "verify"]),
+        why: "follows one launch by its hooks and orders what it saw (random numbers: experiment), copies binaries by what a preload plan \
+              needs (fix), has variants built as their user (session) and compared (verify), and says nothing of what a difference means",
     },
     Rule {
         name: "artifacts",
