@@ -71,8 +71,8 @@ pub const ALLOWED: &[Rule] = &[
     Rule {
         name: "process",
         may_use: Exactly(&["seccomp"]),
-        why: "privilege, identity and paths of root: small enough to be read as a whole, so it knows nothing of slowpath; its sandboxes \
-              are filters, which seccomp compiles and installs",
+        why: "privilege, identity, paths of root, and what passes between processes: small enough to be read as a whole, so it knows nothing \
+              of slowpath; its sandboxes are filters, which seccomp compiles and installs",
     },
     Rule {
         name: "recording",
@@ -214,8 +214,8 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "guard",
-        may_use: Exactly(&["tables", "process", "launch", "artifacts"]),
-        why: "goes into products: it looks by the rules of artifacts, knows users from launch and gives up privilege by process; recording, \
+        may_use: Exactly(&["tables", "process", "artifacts"]),
+        why: "goes into products: it looks by the rules of artifacts, and knows users and gives up privilege by process; launching, recording, \
               explaining and judging have no place in a product's start",
     },
     Rule {

@@ -1,13 +1,13 @@
 //! What every process of slowpath that runs with privilege, or gives it up, relies on.
 //!
-//! Owns: giving up root for good, with the result read back from the kernel ([`drop_to`]); reducing a process to what its
+//! Owns: who root works for ([`Identity`]); giving up root for good, with the result read back from the kernel ([`drop_to`]); reducing a process to what its
 //! work needs ([`Sandbox`]; before an exec [`reduce_before_exec`], [`become_before_exec`]), and work in such a process ([`Worker`]); opening paths
 //! that others can change ([`open_beneath`], [`trusted_directory`], [`plain_directory`], [`MountTable`]); the directory that
 //! only we can write ([`StateDirectory`]) and who owns what lies
 //! there ([`Owner`]); removing what a user could have changed ([`remove_directory_as`]); reading what others control without
 //! waiting for them ([`Deadline`], [`shares_files`], [`foreign_file`]); the form of the kernel's texts about processes ([`mappings`],
 //! [`StatLine`], [`status_field`], [`size_field`]) and of lists of CPUs ([`cpu_list()`]); who talks to us over [`loopback`]; messages with
-//! descriptors from whom the kernel names ([`receive_packet`], [`Peer`]). Leaves to others: who a target runs as (`launch`), and what a
+//! descriptors from whom the kernel names ([`receive_packet`], [`Peer`]). Leaves to others: what a launch is (`launch`), and what a
 //! process without privilege works on.
 //!
 //! Nothing here decides; each function either does what its name says and checks that it did, or returns an error.
@@ -19,6 +19,7 @@ mod deadline;
 mod deadline_files;
 pub mod foreign_file;
 mod groups;
+mod identity;
 pub mod loopback;
 mod mapping;
 mod mount_table;
@@ -39,6 +40,7 @@ pub use cpu_list::cpu_list;
 pub use credentials::{Credentials, CredentialsError, NO_ID, NOBODY, drop_keeping, drop_to, verify};
 pub use deadline::{Answer, Deadline, DeadlineError, LIMIT};
 pub use deadline_files::{Opened, ProcessFiles};
+pub use identity::{Identity, IdentityError, IdentityWarning};
 pub use mapping::{Mapping, mappings};
 pub use mount_table::{MountPoint, MountTable, NotOpened};
 pub use other_process::{UnreadableLink, shares_files, size_field, status_field, status_of};
