@@ -29,6 +29,7 @@ mod packet;
 mod page_size;
 mod removal;
 mod sandbox;
+mod socket_message;
 mod stat_line;
 mod state;
 mod trusted_path;
@@ -46,13 +47,15 @@ pub use mount_table::{MountPoint, MountTable, NotOpened};
 pub use other_process::{UnreadableLink, shares_files, size_field, status_field, status_of};
 pub use owner::Owner;
 pub use packet::{
-    MOST_DESCRIPTORS, Packet, Peeked, Peer, discard_packet, peek_packet, receive_packet, send_packet, wipe,
+    Packet, PacketLimits, Peeked, Peer, Wait, discard_packet, peek_packet, receive_packet, receive_packet_with,
+    send_packet, send_packet_with, wipe,
 };
 pub use page_size::page_size;
 pub use removal::{remove_directory, remove_directory_as, remove_empty_directory};
 pub use sandbox::{
     Duty, Place, Printing, Sandbox, SandboxError, become_before_exec, close_all_but, reduce_before_exec,
 };
+pub use socket_message::{MOST_DESCRIPTORS, Sender};
 pub use stat_line::StatLine;
 pub use state::{Entry, Found, StateDirectory, StateError};
 pub use trusted_path::{

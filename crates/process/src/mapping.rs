@@ -94,7 +94,7 @@ impl<'text> Mapping<'text> {
     }
 }
 
-/// The bytes before the next space, which go with the spaces after them. Names stand at a column of their own, and none begins with a space.
+/// The bytes before the next space, which go with the spaces after them. A name stands at a column of its own, and begins with no space.
 fn word<'text>(rest: &mut &'text [u8]) -> &'text [u8] {
     let end = rest.iter().position(|byte| *byte == b' ').unwrap_or(rest.len());
     let (word, behind) = rest.split_at(end);
