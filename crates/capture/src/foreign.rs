@@ -5,7 +5,7 @@ use crate::{fault_counters, page_content};
 /// Files of `/proc/PID` and `/proc/vmstat`.
 pub fn proc_text(text: &str) {
     fault_counters::faults_of_machine(text);
-    page_content::held::areas(text);
+    page_content::held::areas(text.as_bytes());
 }
 
 /// The sections and the build-id of an ELF file.

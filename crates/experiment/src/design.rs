@@ -74,7 +74,10 @@ fn latin_squares(arms: usize) -> Vec<Vec<Vec<usize>>> {
 }
 
 /// A number that depends on a seed and a place in a series (a block, a stage), and looks random otherwise: splitmix64 (G. L. Steele, D. Lea
-/// and C. H. Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014), the generator's `index`-th number.
+/// and C. H. Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014), the generator's `index`-th number,
+/// counted from 1. With 0 it is the generator's finaliser: one number from another.
+///
+/// Plans and orders that were made from it are kept: a seed has the same numbers for good.
 pub fn mixed(seed: u64, index: u64) -> u64 {
     let mut z = seed.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -92,6 +95,7 @@ mod tests {
         // The first numbers of the generator with seed 0, as printed by the reference implementation (Vigna, splitmix64.c).
         assert_eq!(mixed(0, 1), 0xe220_a839_7b1d_cdaf);
         assert_eq!(mixed(0, 2), 0x6e78_9e6a_a1b9_65f4);
+        assert_eq!(mixed(0x9e37_79b9_7f4a_7c15, 0), mixed(0, 1), "the finaliser of what the generator has added up");
     }
 
     fn position_counts(schedule: &[Vec<usize>], arms: usize) -> Vec<usize> {

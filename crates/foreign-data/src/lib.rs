@@ -68,7 +68,7 @@ pub const TARGETS: &[Target] = &[
         "proc_text",
         16_384,
         machine::proc_text,
-        "/proc/PID/{stat,status,smaps_rollup}, with names that a user chooses",
+        "/proc/PID/{stat,status,smaps_rollup,maps}, with names that a user chooses",
     ),
     target(
         "kernel_trace",

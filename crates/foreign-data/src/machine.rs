@@ -81,7 +81,13 @@ pub fn proc_text(bytes: &[u8]) {
         line.start();
     }
     let text = String::from_utf8_lossy(bytes);
-    slowpath_launch::foreign::proc_text(&text);
+    for field in ["Pss", "VmHWM", "Name"] {
+        slowpath_process::size_field(&text, field);
+    }
+    for mapping in slowpath_process::mappings(bytes) {
+        assert!(mapping.length() > 0 && !mapping.name.contains(&b'\n'));
+        assert_eq!(mapping.path().is_some(), mapping.name.starts_with(b"/"));
+    }
     slowpath_capture::foreign::proc_text(&text);
     slowpath_artifacts::foreign::proc_text(bytes, &text);
     slowpath_syscall_cost::ThreadState::parse(&text);

@@ -2,6 +2,7 @@
 
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socketpair};
 use slowpath_capture::{Decoder, Mount, count_events, keep_told_once};
+use slowpath_process::Wait;
 use slowpath_session::recording_writer::frames;
 use slowpath_session::unwind_tables::wire;
 use std::os::fd::AsRawFd;
@@ -53,10 +54,10 @@ pub fn unwind_table(bytes: &[u8]) {
             return;
         }
     }
-    if let wire::Received::Message(_, Some(table)) = wire::receive::<wire::Answer>(&other, MsgFlags::MSG_DONTWAIT) {
+    if let wire::Received::Message(_, Some(table)) = wire::receive::<wire::Answer>(&other, Wait::Never) {
         let _ = (wire::is_sealed(&table), wire::seen(&table));
     }
-    let _ = wire::receive::<wire::Mapped>(&other, MsgFlags::MSG_DONTWAIT);
+    let _ = wire::receive::<wire::Mapped>(&other, Wait::Never);
 }
 
 /// Messages of the process that writes a recording, and those to it.

@@ -3,13 +3,12 @@
 use crate::Outcome;
 use crate::policy::{Policy, PolicyUser};
 use crate::run::GuardError;
-use nix::unistd::{getegid, geteuid, getgroups};
+use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 use slowpath_artifacts::access::Identity;
 use slowpath_artifacts::audit::{DeniedBy, Judged, NamedFile, State};
 use slowpath_artifacts::gather::{LookupError, Machine};
-use slowpath_launch::Identity as User;
-use slowpath_process::{Credentials, Duty, Sandbox, Worker};
+use slowpath_process::{Credentials, Duty, Identity as User, Sandbox, Worker};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -72,9 +71,7 @@ pub fn check(policy: &Policy, users: &Users, which: &[usize]) -> Result<Vec<Chec
     if !geteuid().is_root() {
         return look(policy, users, which).map_err(GuardError::Machine);
     }
-    let groups = getgroups().map_err(|errno| GuardError::Machine(format!("getgroups: {errno}")))?;
-    let groups = groups.into_iter().map(nix::unistd::Gid::as_raw).collect();
-    let root = Credentials { uid: 0, gid: getegid().as_raw(), groups };
+    let root = Credentials::of_this_process().map_err(|error| GuardError::Machine(format!("getgroups: {error}")))?;
     let sandbox = Sandbox::new(root, Duty::Read).silent();
     let worker = Worker::start(&sandbox, &[], || {
         // An answer that cannot be written is none, which its reader says.

@@ -2,8 +2,8 @@
 //! once a version, and count what it was.
 //!
 //! Owns the policy and its file ([`policy`]), what is counted ([`Outcome`], [`Line`]), the repair, and the record of what was tried.
-//! Leaves who can use which file, and families of artifacts, to `slowpath_artifacts`; users to `slowpath_launch`; privilege, paths and
-//! the state directory to `slowpath_process`. For C and Python: `crates/guard-c`.
+//! Leaves who can use which file, and families of artifacts, to `slowpath_artifacts`; users, privilege, paths and the state directory
+//! to `slowpath_process`. For C and Python: `crates/guard-c`.
 //!
 //! ```text
 //! let report = guard(Path::new("/etc/shop/guard.toml"), &Options::default())?;

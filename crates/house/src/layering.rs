@@ -71,8 +71,8 @@ pub const ALLOWED: &[Rule] = &[
     Rule {
         name: "process",
         may_use: Exactly(&["seccomp"]),
-        why: "privilege, identity and paths of root: small enough to be read as a whole, so it knows nothing of slowpath; its sandboxes \
-              are filters, which seccomp compiles and installs",
+        why: "privilege, identity, paths of root, and what passes between processes: small enough to be read as a whole, so it knows nothing \
+              of slowpath; its sandboxes are filters, which seccomp compiles and installs",
     },
     Rule {
         name: "recording",
@@ -81,8 +81,9 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "symbols",
-        may_use: Exactly(&["tables"]),
-        why: "it knows machine code and ELF files; others know who recorded the frames, and where they go",
+        may_use: Exactly(&["tables", "process"]),
+        why: "it knows machine code and ELF files, and from process where its own vdso is mapped; others know who recorded the frames, and \
+              where they go",
     },
     Rule {
         name: "capture",
@@ -97,9 +98,9 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "fix",
-        may_use: Exactly(&["tables", "process", "recording", "analysis", "artifacts"]),
-        why: "turns findings into plans, and plans into files that root may write only where nobody else can (process); whether one \
-              helps is not for it to say",
+        may_use: Exactly(&["tables", "process", "recording", "analysis", "experiment", "artifacts"]),
+        why: "turns findings into plans, with the random numbers of experiment for an order by seed, and plans into files that root may write \
+              only where nobody else can (process); whether one helps is not for it to say",
     },
     Rule {
         name: "session",
@@ -195,9 +196,9 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "layout",
-        may_use: Exactly(&["tables", "process", "launch", "session", "symbols", "fix", "verify"]),
-        why: "follows one launch by its hooks and orders what it saw, copies binaries by what a preload plan needs (fix), has variants built \
-              as their user (session) and compared (verify), and says nothing of what a difference means",
+        may_use: Exactly(&["tables", "process", "experiment", "launch", "session", "symbols", "fix", "verify"]),
+        why: "follows one launch by its hooks and orders what it saw (random numbers: experiment), copies binaries by what a preload plan \
+              needs (fix), has variants built as their user (session) and compared (verify), and says nothing of what a difference means",
     },
     Rule {
         name: "artifacts",
@@ -213,8 +214,8 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "guard",
-        may_use: Exactly(&["tables", "process", "launch", "artifacts"]),
-        why: "goes into products: it looks by the rules of artifacts, knows users from launch and gives up privilege by process; recording, \
+        may_use: Exactly(&["tables", "process", "artifacts"]),
+        why: "goes into products: it looks by the rules of artifacts, and knows users and gives up privilege by process; launching, recording, \
               explaining and judging have no place in a product's start",
     },
     Rule {

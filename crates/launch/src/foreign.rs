@@ -10,11 +10,6 @@ pub fn message(bytes: &[u8]) -> bool {
     to_launcher | from_launcher | launcher::order(bytes)
 }
 
-/// Files of `/proc/PID` as the launcher reads them.
-pub fn proc_text(text: &str) {
-    launcher::proc_text(text);
-}
-
 /// What comes through a socket of a target: a request for the page, or an answer to an attempt; and the page itself.
 pub fn http(bytes: &[u8]) {
     launcher::http(bytes);

@@ -1,7 +1,7 @@
 //! Runs **one** launch of a command under given conditions and reports its time to ready.
 //!
-//! This crate owns: the small launcher (a re-execution of the calling program), who the target runs as
-//! ([`Identity`]), where it runs (cgroups, private mounts, pid namespace), what of its execution context is set before its exec
+//! This crate owns: the small launcher (a re-execution of the calling program), taking on who the target runs as
+//! ([`Identity`], which `slowpath_process` finds), where it runs (cgroups, private mounts, pid namespace), what of its execution context is set before its exec
 //! ([`ContextStep`]), the start of the clock, the observation
 //! of readiness ([`ReadyWhen`]), the end of the process tree ([`EndPolicy`]), and the numbers that a launch has ([`Metric`]). It leaves to others: what is
 //! recorded while the launch runs (they hang on [`Hooks`]), how often and in which order launches are made, what
@@ -37,7 +37,6 @@ mod error;
 #[doc(hidden)]
 pub mod foreign;
 mod hooks;
-mod identity;
 mod launcher;
 mod limits;
 mod metric;
@@ -60,7 +59,6 @@ mod wire;
 pub use context_step::{ContextStep, Speculation, SpeculationState};
 pub use error::{BoxError, ExecError, LaunchError, SetupStage};
 pub use hooks::{Hooks, Launcher, NoHooks};
-pub use identity::{Identity, IdentityError, IdentityWarning};
 pub use launcher::launcher_main;
 pub use limits::{Limit, LimitKind, current_limits};
 pub use metric::{Measures, Metric, UnknownMetric, measures};
@@ -72,4 +70,5 @@ pub use process_launcher::{LAUNCHER_ARGUMENT, LauncherProgram, ProcessLauncher};
 pub use ready_when::{ATTEMPT_INTERVAL, ReadyWhen, ReadyWhenError};
 pub use scheduling_attributes::SchedulingAttributes;
 pub use seen_file::{LookedAt, MOST_COPIED_BYTES, Permissions, SeenFile};
+pub use slowpath_process::{Identity, IdentityError, IdentityWarning};
 pub use spec::{EndPolicy, LaunchSpec, StdioPolicy};

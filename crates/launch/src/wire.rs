@@ -1,23 +1,20 @@
 //! The messages between main and launcher: MessagePack, one in a packet of a `SOCK_SEQPACKET` socket pair. The kernel reports
 //! the receiver who sent each ([`Sender`]): an order is taken from main alone, and from a process that is another user's already
-//! main takes what such a process may say, and nothing else.
+//! main takes what such a process may say, and nothing else. Leaves packets, and the descriptors in them, to `slowpath_process`.
 
 use std::fs::File;
-use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
-use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, UnixCredentials, recv, recvmsg, sendmsg, setsockopt, sockopt,
-};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, setsockopt, socketpair, sockopt};
 use nix::unistd::getuid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use slowpath_process::{PacketLimits, Wait, receive_packet_with, send_packet_with};
 
 use crate::{Exit, GroupCounts, LeftOutReason, ProcessMemory, SetupStage, StopReason, ThreadTimes, TreeUsage};
 
@@ -179,17 +176,8 @@ pub(crate) fn send_order(socket: impl AsFd, order: &impl Serialize) -> io::Resul
 }
 
 fn send_bytes(socket: impl AsFd, bytes: &[u8], file: Option<&File>) -> io::Result<()> {
-    let files: Vec<RawFd> = file.iter().map(|file| file.as_raw_fd()).collect();
-    let rights = [ControlMessage::ScmRights(&files)];
-    let rights = if files.is_empty() { &rights[..0] } else { &rights[..] };
-    loop {
-        let parts = [IoSlice::new(bytes)];
-        match sendmsg::<()>(socket.as_fd().as_raw_fd(), &parts, rights, MsgFlags::MSG_NOSIGNAL, None) {
-            Ok(_) => return Ok(()),
-            Err(Errno::EINTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+    let files: Vec<BorrowedFd<'_>> = file.into_iter().map(AsFd::as_fd).collect();
+    send_packet_with(socket, bytes, &files, Wait::Forever)
 }
 
 /// A message with its sender, and the descriptor that came along.
@@ -203,8 +191,10 @@ pub(crate) struct Received<M> {
 /// Bytes of a message that are taken at most: the largest is an end with two tails and the memory of some thousand processes.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Receives one message without waiting. `Ok(None)`: the other end is closed. `WouldBlock`: nothing is there.
+/// Receives one message without waiting. `Ok(None)`: the other end is closed. `WouldBlock`: nothing is there. One that did not arrive
+/// whole, or with more than one descriptor, is an error.
 pub(crate) fn receive<M: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<Received<M>>> {
+    let wrong = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
     // The length first: the observer asks often, mostly in vain, and must not allocate for that.
     let look = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_PEEK | MsgFlags::MSG_TRUNC;
     let length = loop {
@@ -216,41 +206,16 @@ pub(crate) fn receive<M: DeserializeOwned>(socket: impl AsFd) -> io::Result<Opti
         }
     };
     if length > MOST_BYTES {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a message of {length} bytes")));
+        return Err(wrong(format!("a message of {length} bytes")));
     }
-    let mut buffer = vec![0u8; length];
-    let mut control = cmsg_space!(UnixCredentials, RawFd);
-    let (length, sender, file) = loop {
-        let mut parts = [IoSliceMut::new(&mut buffer)];
-        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
-        match recvmsg::<()>(socket.as_fd().as_raw_fd(), &mut parts, Some(&mut control), flags) {
-            Ok(message) => {
-                let (mut sender, mut file) = (Sender::UNKNOWN, None);
-                for control in message.cmsgs()? {
-                    match control {
-                        ControlMessageOwned::ScmCredentials(from) => {
-                            sender = Sender { pid: from.pid(), uid: from.uid() };
-                        }
-                        ControlMessageOwned::ScmRights(files) => {
-                            for fd in files {
-                                // SAFETY: the kernel just made this descriptor for us alone; all but the last are closed.
-                                file = Some(unsafe { File::from_raw_fd(fd) });
-                            }
-                        }
-                        _ => {}
-                    }
-                }
-                break (message.bytes, sender, file);
-            }
-            Err(Errno::EINTR) => {}
-            Err(Errno::ECONNRESET) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        }
-    };
-    if length == 0 {
-        return Ok(None);
+    let limits = PacketLimits { bytes: length, descriptors: 1 };
+    let Some(packet) = receive_packet_with(&socket, limits, Wait::Never)? else { return Ok(None) };
+    if packet.is_cut {
+        return Err(wrong("a message that did not arrive whole".to_owned()));
     }
-    Ok(Some(Received { message: decoded(&buffer[..length])?, sender, file }))
+    let sender = packet.sender.map_or(Sender::UNKNOWN, |from| Sender { pid: from.pid, uid: from.uid });
+    let file = packet.descriptors.into_iter().next().map(File::from);
+    Ok(Some(Received { message: decoded(&packet.bytes)?, sender, file }))
 }
 
 /// What a file of [`sealed`] has, and one that is taken for an order must have: it cannot change any more.
@@ -398,6 +363,25 @@ mod tests {
         open.write_all_at(&encoded(&7u32).unwrap(), 0).unwrap();
         assert!(unsealed::<u32>(&open).is_err());
         assert!(unsealed::<u32>(&File::open("/dev/null").unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_message_with_more_than_one_descriptor_is_refused_and_they_are_closed() {
+        let (main, launcher) = channel().unwrap();
+        let (mut reader, writer) = io::pipe().unwrap();
+        let bytes = encoded(&FromLauncher::Ready { at: 1 }).unwrap();
+        for count in [1, 2, 7] {
+            send_packet_with(&launcher, &bytes, &vec![writer.as_fd(); count], Wait::Forever).unwrap();
+        }
+        drop(writer);
+        let received = receive::<FromLauncher>(&main).unwrap().unwrap();
+        assert!(received.file.is_some() && received.sender.pid == std::process::id() as i32);
+        for _ in 0..2 {
+            assert_eq!(receive::<FromLauncher>(&main).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        }
+        drop(received);
+        // A child of another test has a copy of what was dropped, until it leaves.
+        assert_eq!(io::Read::read(&mut reader, &mut [0]).unwrap(), 0, "nobody holds a copy");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use crate::Capabilities;
 use crate::groups::own_groups;
 use nix::errno::Errno;
-use nix::unistd::{Gid, Uid, getresgid, getresuid, setgroups, setresgid, setresuid};
+use nix::unistd::{Gid, Uid, getegid, geteuid, getresgid, getresuid, setgroups, setresgid, setresuid};
 use std::io;
 
 /// 2^32-1: to setresuid(2) and setresgid(2) it means "leave unchanged", so it names nobody.
@@ -99,6 +99,14 @@ pub fn drop_keeping(wanted: &Credentials, kept: Capabilities) -> Result<(), Cred
 }
 
 impl Credentials {
+    /// The effective ids of this process, and its supplementary groups.
+    ///
+    /// # Errors
+    /// What getgroups(2) says.
+    pub fn of_this_process() -> io::Result<Self> {
+        Ok(Self { uid: geteuid().as_raw(), gid: getegid().as_raw(), groups: own_groups()? })
+    }
+
     /// Checks that each id names somebody.
     ///
     /// # Errors

@@ -5,17 +5,16 @@
 //! with its parent and killed when an answer is late. A wait for FUSE and for userfaultfd ends by a kill; where one does not (a hard
 //! mount of NFS), the child stays until its file system answers, and nobody waits for it. Leaves what is read to its callers.
 
+use crate::socket_message::{receive, send, words_for};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigHandler, Signal, kill, signal};
-use nix::sys::socket::{
-    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg, sendmsg, socketpair,
-};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
-use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// How long an answer is waited for. Reads of `/proc` take microseconds; a machine that is that slow has other problems.
@@ -239,21 +238,17 @@ fn write_all(socket: &OwnedFd, mut bytes: &[u8], file: Option<&OwnedFd>, until: 
     if bytes.len() > LONGEST {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
-    let descriptors: Vec<i32> = file.map(AsRawFd::as_raw_fd).into_iter().collect();
-    let mut rights: &[ControlMessage<'_>] = &[ControlMessage::ScmRights(&descriptors)];
-    if descriptors.is_empty() {
-        rights = &[];
-    }
-    let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
+    // With the first bytes, and no more with the others.
+    let mut descriptors: Vec<BorrowedFd<'_>> = file.map(AsFd::as_fd).into_iter().collect();
     while !bytes.is_empty() {
         wait(socket, PollFlags::POLLOUT, until)?;
-        match sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(bytes)], rights, flags, None) {
+        match send(socket.as_fd(), bytes, &descriptors, libc::MSG_DONTWAIT) {
             Ok(sent) => {
                 bytes = &bytes[sent..];
-                rights = &[];
+                descriptors.clear();
             }
-            Err(Errno::EAGAIN | Errno::EINTR) => {}
-            Err(errno) => return Err(errno.into()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(())
@@ -268,26 +263,18 @@ fn read_exact(
     let mut filled = 0;
     while filled < bytes.len() {
         wait(socket, PollFlags::POLLIN, until)?;
-        let mut space = nix::cmsg_space!([i32; 1]);
-        let mut parts = [IoSliceMut::new(&mut bytes[filled..])];
-        let flags = MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_DONTWAIT;
-        let message = match recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags) {
-            Ok(message) => message,
-            Err(Errno::EAGAIN | Errno::EINTR) => continue,
-            Err(errno) => return Err(errno.into()),
+        let arrived = match receive(socket.as_fd(), &mut bytes[filled..], &mut [0; words_for(1)], libc::MSG_DONTWAIT) {
+            Ok(arrived) => arrived,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Err(error) => return Err(error),
         };
-        for one in message.cmsgs().into_iter().flatten() {
-            if let ControlMessageOwned::ScmRights(descriptors) = one {
-                for descriptor in descriptors {
-                    // SAFETY: the kernel just made this descriptor for this process; it is owned here and nowhere else.
-                    *file = Some(unsafe { OwnedFd::from_raw_fd(descriptor) });
-                }
-            }
+        if let Some(descriptor) = arrived.descriptors.into_iter().next_back() {
+            *file = Some(descriptor);
         }
-        if message.bytes == 0 {
+        if arrived.length == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        filled += message.bytes;
+        filled += arrived.length;
     }
     Ok(())
 }

@@ -11,6 +11,12 @@ pub fn status_field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(value)
 }
 
+/// A size in such a text, or in that of `/proc/PID/smaps_rollup` (`VmHWM:     1234 kB`), in bytes.
+pub fn size_field(text: &str, name: &str) -> Option<u64> {
+    let kib = status_field(text, name)?.strip_suffix(" kB")?.trim_end().parse::<u64>().ok()?;
+    kib.checked_mul(1024)
+}
+
 /// The text of `/proc/NAME/status`, by a number or another name in `/proc`. A program's name in it may be any bytes: those that are no text
 /// are replaced.
 ///
@@ -52,6 +58,16 @@ mod tests {
         let status = "Name:\tUid:\nUmask:\t0022\nUid:\t1000\t0\t0\t0\nGroups:\t \n";
         assert_eq!(status_field(status, "Uid"), Some("1000\t0\t0\t0"));
         assert_eq!((status_field(status, "Groups"), status_field(status, "U")), (Some(""), None));
+    }
+
+    #[test]
+    fn a_size_is_in_bytes_and_what_is_none_has_none() {
+        let rollup =
+            "5601-7ffd ---p 00000000 00:00 0    [rollup]\nRss:  8 kB\nPss:                1234 kB\nPss_Anon:   5 kB\n";
+        assert_eq!((size_field(rollup, "Pss"), size_field(rollup, "Pss_Anon")), (Some(1234 << 10), Some(5 << 10)));
+        for text in ["", "Pss: 1", "Pss: kB", "Pss: 1 MB", "Pss: -1 kB", "Pss: 18446744073709551615 kB"] {
+            assert_eq!(size_field(text, "Pss"), None, "{text}");
+        }
     }
 
     #[test]

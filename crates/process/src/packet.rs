@@ -1,14 +1,12 @@
 //! Messages of a `SOCK_SEQPACKET` socket, with the descriptors that come along, and who is at the other end.
 //!
 //! The other end may be anybody: a message has a limit, every descriptor that arrives is owned by the result or closed, and one that the
-//! kernel could not hand over (no number free, too many) is reported. Leaves to others what the bytes mean.
+//! kernel could not hand over (no number free, too many) is reported. Leaves the form of a message to [`crate::socket_message`], and what
+//! the bytes mean to others.
 
+use crate::socket_message::{MOST_DESCRIPTORS, MOST_WORDS, SENDER_WORDS, Sender, receive, send, words_for};
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-
-/// Descriptors of a message at most (`SCM_MAX_FD`, include/net/scm.h).
-pub const MOST_DESCRIPTORS: usize = 253;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// A message that arrived.
 #[derive(Debug, Default)]
@@ -17,6 +15,8 @@ pub struct Packet {
     pub bytes: Vec<u8>,
     /// The descriptors that came along, closed at an exec.
     pub descriptors: Vec<OwnedFd>,
+    /// Who sent it; `None` where the socket does not ask (`SO_PASSCRED`).
+    pub sender: Option<Sender>,
     /// A part of it is missing: it was longer than was to be taken, or descriptors could not be received.
     pub is_cut: bool,
 }
@@ -42,16 +42,54 @@ pub fn wipe(bytes: &mut [u8]) {
     unsafe { libc::explicit_bzero(bytes.as_mut_ptr().cast(), bytes.len()) };
 }
 
-/// Room for the descriptors of a message and for what else a sender can add (credentials), aligned as `struct cmsghdr` must be.
-const CONTROL_WORDS: usize = 160;
+/// What is taken of a message at most.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketLimits {
+    /// Bytes.
+    pub bytes: usize,
+    /// Descriptors. The kernel lets go of most of those beyond, without a close that could be held up.
+    pub descriptors: usize,
+}
+
+/// Whether a call waits until it can be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// It says `WouldBlock` instead.
+    Never,
+    /// Unless the socket itself is set not to.
+    Forever,
+}
+
+impl Wait {
+    fn flags(self) -> libc::c_int {
+        match self {
+            Self::Never => libc::MSG_DONTWAIT,
+            Self::Forever => 0,
+        }
+    }
+}
 
 /// Receives one message of at most `most` bytes without waiting. `Ok(None)`: the other end is closed, or sent nothing.
 ///
 /// # Errors
 /// `WouldBlock` where nothing is there; what recvmsg(2) says otherwise. A connection that was reset counts as closed.
 pub fn receive_packet(socket: impl AsFd, most: usize) -> io::Result<Option<Packet>> {
-    let mut control = [0u64; CONTROL_WORDS];
-    received_packet(socket.as_fd(), most, &mut control, 0)
+    receive_packet_with(socket, PacketLimits { bytes: most, descriptors: MOST_DESCRIPTORS }, Wait::Never)
+}
+
+/// The same within other limits, waiting or not.
+///
+/// # Errors
+/// As [`receive_packet`].
+pub fn receive_packet_with(socket: impl AsFd, limits: PacketLimits, wait: Wait) -> io::Result<Option<Packet>> {
+    let mut control = [0u64; MOST_WORDS];
+    let room = MOST_WORDS.min(SENDER_WORDS + words_for(limits.descriptors));
+    let packet = received_packet(socket.as_fd(), limits.bytes, &mut control[..room], wait.flags())?;
+    Ok(packet.map(|mut packet| {
+        packet.is_cut |= packet.descriptors.len() > limits.descriptors;
+        packet.descriptors.truncate(limits.descriptors);
+        packet
+    }))
 }
 
 /// Looks at a message without its descriptors, which stay where they are, as the message does: a process that must not hold what another
@@ -60,7 +98,7 @@ pub fn receive_packet(socket: impl AsFd, most: usize) -> io::Result<Option<Packe
 /// # Errors
 /// As [`receive_packet`].
 pub fn peek_packet(socket: impl AsFd, most: usize) -> io::Result<Option<Peeked>> {
-    let packet = received_packet(socket.as_fd(), most, &mut [], libc::MSG_PEEK)?;
+    let packet = received_packet(socket.as_fd(), most, &mut [], libc::MSG_DONTWAIT | libc::MSG_PEEK)?;
     Ok(packet.map(|Packet { bytes, is_cut, .. }| Peeked { bytes, is_cut }))
 }
 
@@ -69,71 +107,30 @@ pub fn peek_packet(socket: impl AsFd, most: usize) -> io::Result<Option<Peeked>>
 /// # Errors
 /// As [`receive_packet`].
 pub fn discard_packet(socket: impl AsFd) -> io::Result<()> {
-    received_packet(socket.as_fd(), 1, &mut [], 0).map(drop)
+    received_packet(socket.as_fd(), 1, &mut [], libc::MSG_DONTWAIT).map(drop)
 }
 
 fn received_packet(
     socket: BorrowedFd<'_>,
     most: usize,
     control: &mut [u64],
-    more: libc::c_int,
+    flags: libc::c_int,
 ) -> io::Result<Option<Packet>> {
-    let mut packet = Packet { bytes: vec![0; most], ..Packet::default() };
-    let mut part = libc::iovec { iov_base: packet.bytes.as_mut_ptr().cast(), iov_len: most };
-    // SAFETY: a structure of integers and pointers, of which all-zero is a value.
-    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
-    header.msg_iov = &raw mut part;
-    header.msg_iovlen = 1;
-    if !control.is_empty() {
-        header.msg_control = control.as_mut_ptr().cast();
-        header.msg_controllen = size_of_val(control) as _;
-    }
+    let mut bytes = vec![0; most];
     let mut was_reset = false;
-    let length = loop {
-        let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC | more;
-        // SAFETY: the header names memory of ours with its true lengths, and all of it lives until the call returns.
-        let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags) };
-        match usize::try_from(length) {
-            Ok(length) => break length,
-            Err(_) => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => {}
-                // The other end went without reading all that was sent to it. That is reported once, and what it said before is still there.
-                error if error.kind() == io::ErrorKind::ConnectionReset && !was_reset => was_reset = true,
-                error => return Err(error),
-            },
+    let arrived = loop {
+        match receive(socket, &mut bytes, control, flags) {
+            Ok(arrived) => break arrived,
+            // The other end went without reading all that was sent to it. That is reported once, and what it said before is still there.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset && !was_reset => was_reset = true,
+            Err(error) => return Err(error),
         }
     };
-    // First of all, so that whatever follows, none stays open.
-    packet.descriptors = if control.is_empty() { Vec::new() } else { received(&header) };
     let cut = if control.is_empty() { libc::MSG_TRUNC } else { libc::MSG_TRUNC | libc::MSG_CTRUNC };
-    packet.is_cut = header.msg_flags & cut != 0;
-    packet.bytes.truncate(length);
-    Ok((length > 0).then_some(packet))
-}
-
-/// The descriptors in the control part of a received message.
-fn received(header: &libc::msghdr) -> Vec<OwnedFd> {
-    let mut found = Vec::new();
-    // SAFETY: the kernel filled the control part of this header, and these macros walk it within the length that it set.
-    let mut one = unsafe { libc::CMSG_FIRSTHDR(header) };
-    while !one.is_null() {
-        // SAFETY: not null, so it points to a whole header inside the control part, which is aligned for it.
-        let about = unsafe { &*one };
-        if about.cmsg_level == libc::SOL_SOCKET && about.cmsg_type == libc::SCM_RIGHTS {
-            // SAFETY: pure arithmetic.
-            let empty = unsafe { libc::CMSG_LEN(0) } as usize;
-            let count = (about.cmsg_len as usize).saturating_sub(empty) / size_of::<RawFd>();
-            // SAFETY: the data of this header, as long as the kernel said.
-            let data = unsafe { libc::CMSG_DATA(one) }.cast::<RawFd>();
-            for index in 0..count {
-                // SAFETY: inside the data; a descriptor that the kernel has just made for this process, and that nobody else owns.
-                found.push(unsafe { OwnedFd::from_raw_fd(data.add(index).read_unaligned()) });
-            }
-        }
-        // SAFETY: as of the first.
-        one = unsafe { libc::CMSG_NXTHDR(header, one) };
-    }
-    found
+    bytes.truncate(arrived.length);
+    let (descriptors, sender) = (arrived.descriptors, arrived.sender);
+    let packet = Packet { bytes, descriptors, sender, is_cut: arrived.flags & cut != 0 };
+    Ok((arrived.length > 0).then_some(packet))
 }
 
 /// Sends one message with copies of these descriptors, without waiting and without a signal where the other end is gone.
@@ -141,42 +138,15 @@ fn received(header: &libc::msghdr) -> Vec<OwnedFd> {
 /// # Errors
 /// `WouldBlock` where the socket's buffer is full, `EMSGSIZE` where the message is larger than it; what sendmsg(2) says otherwise.
 pub fn send_packet(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    if descriptors.len() > MOST_DESCRIPTORS {
-        let text = format!("a message takes {MOST_DESCRIPTORS} descriptors, not {}", descriptors.len());
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-    }
-    let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
-    let mut control = [0u64; CONTROL_WORDS];
-    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    // SAFETY: a structure of integers and pointers, of which all-zero is a value.
-    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
-    header.msg_iov = &raw mut part;
-    header.msg_iovlen = 1;
-    if !numbers.is_empty() {
-        let length = size_of_val(numbers.as_slice()) as u32;
-        header.msg_control = control.as_mut_ptr().cast();
-        // SAFETY: pure arithmetic; 253 descriptors take less than the control part has.
-        header.msg_controllen = unsafe { libc::CMSG_SPACE(length) } as _;
-        // SAFETY: the control part is aligned, zeroed and long enough for one header with these numbers behind it.
-        unsafe {
-            let one = libc::CMSG_FIRSTHDR(&raw const header);
-            (*one).cmsg_level = libc::SOL_SOCKET;
-            (*one).cmsg_type = libc::SCM_RIGHTS;
-            (*one).cmsg_len = libc::CMSG_LEN(length) as _;
-            libc::CMSG_DATA(one).cast::<RawFd>().copy_from_nonoverlapping(numbers.as_ptr(), numbers.len());
-        }
-    }
-    loop {
-        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-        // SAFETY: the header names memory of ours with its true lengths; the kernel only reads it.
-        match unsafe { libc::sendmsg(socket.as_fd().as_raw_fd(), &raw const header, flags) } {
-            0.. => return Ok(()),
-            _ => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => {}
-                error => return Err(error),
-            },
-        }
-    }
+    send_packet_with(socket, bytes, descriptors, Wait::Never)
+}
+
+/// The same, waiting or not.
+///
+/// # Errors
+/// As [`send_packet`].
+pub fn send_packet_with(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>], wait: Wait) -> io::Result<()> {
+    send(socket.as_fd(), bytes, descriptors, wait.flags()).map(drop)
 }
 
 /// Who connected, as the kernel knew it at that moment (unix(7), `SO_PEERCRED` and `SO_PEERGROUPS`).
@@ -326,6 +296,24 @@ mod tests {
         send_packet(&other, b"0123456789", &[]).unwrap();
         let packet = receive_packet(&one, 4).unwrap().unwrap();
         assert!(packet.is_cut && packet.bytes == b"0123");
+    }
+
+    #[test]
+    fn more_descriptors_than_were_to_be_taken_are_closed_and_told() {
+        let (one, other) = pair();
+        let (reader, writer) = pipe().unwrap();
+        for count in [1, 2, 9] {
+            send_packet(&other, b"x", &vec![writer.as_fd(); count]).unwrap();
+        }
+        drop(writer);
+        let limits = PacketLimits { bytes: 9, descriptors: 1 };
+        for is_cut in [false, true, true] {
+            let packet = receive_packet_with(&one, limits, Wait::Forever).unwrap().unwrap();
+            assert_eq!((packet.descriptors.len(), packet.is_cut), (1, is_cut));
+        }
+        let mut said = String::new();
+        File::from(reader).read_to_string(&mut said).unwrap();
+        assert_eq!(said, "", "nobody holds a copy");
     }
 
     #[test]

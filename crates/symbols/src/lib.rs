@@ -11,4 +11,5 @@ pub mod binary;
 pub mod startup;
 pub mod symbolize;
 pub mod unwind_table;
+mod vdso_mapping;
 pub mod walk;

@@ -231,8 +231,7 @@ fn identify(
     let mut credentials = credentials.clone();
     if spawn.namespaces.contains(&Namespace::User) {
         // Groups cannot be changed there, and those that are not mapped read as the overflow group.
-        let groups = nix::unistd::getgroups().map_err(at(Step::Identity))?;
-        credentials.groups = groups.into_iter().map(nix::unistd::Gid::as_raw).collect();
+        credentials.groups = Credentials::of_this_process().map_err(at(Step::Identity))?.groups;
     }
     drop_to(&credentials).map_err(|error| match error {
         CredentialsError::Refused { source, .. } => at(Step::Identity)(source),

@@ -11,6 +11,7 @@ use crate::policy::Policy;
 use crate::preload::{Handed, Preload, Started, single_threaded, start, start_once};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use slowpath_process::size_field;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -40,8 +41,7 @@ impl Ready {
     /// Its proportional share of memory in bytes (`Pss` of `smaps_rollup`, proc_pid_smaps(5)).
     pub fn pss(&self) -> Option<f64> {
         let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid)).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
-        line.trim().strip_suffix(" kB")?.parse::<f64>().ok().map(|kib| kib * 1024.0)
+        size_field(&text, "Pss").map(|bytes| bytes as f64)
     }
 
     /// Ends it, and waits until it is gone, so that the next does not share the CPUs with it.

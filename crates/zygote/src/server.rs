@@ -17,8 +17,8 @@ use nix::poll::{PollFd, PollFlags};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeSpec;
-use nix::unistd::{getegid, geteuid, getgroups, getpid};
-use slowpath_process::peek_packet;
+use nix::unistd::getpid;
+use slowpath_process::{Credentials, peek_packet};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -126,7 +126,7 @@ impl<'a> Server<'a> {
     ) -> Result<Self, ServeError> {
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let signals = SignalFd::with_flags(asked, flags).map_err(system("signalfd"))?;
-        let groups = getgroups().map_err(system("getgroups"))?.into_iter().map(nix::unistd::Gid::as_raw).collect();
+        let Credentials { uid, gid, groups } = Credentials::of_this_process().map_err(system("getgroups"))?;
         // Where the kernel reports nothing of pressure, spares are dropped by nobody but the OOM killer.
         let pressure = (policy.most_spares > 0).then(MemoryPressure::armed).and_then(Result::ok);
         let (pid, now) = (getpid(), Instant::now());
@@ -134,7 +134,7 @@ impl<'a> Server<'a> {
             listener,
             policy,
             program,
-            own: Own { uid: geteuid().as_raw(), gid: getegid().as_raw(), groups },
+            own: Own { uid, gid, groups },
             origin: Origin { zygote: pid, signals: before, in_new_pid_namespace: false },
             signals,
             pressure,

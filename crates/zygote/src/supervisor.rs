@@ -12,6 +12,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use slowpath_process::{Mapping, mappings};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -121,10 +122,8 @@ fn state(path: &std::path::Path) -> Option<Mapped> {
 
 /// The files that a process has mapped to execute, as they are now.
 fn mapped(pid: i32) -> BTreeSet<Mapped> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    let executable = maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|flags| flags.contains('x')));
-    let paths = executable.filter_map(|line| Some(PathBuf::from(&line[line.find(" /")? + 1..])));
-    paths.filter_map(|path| state(&path)).collect()
+    let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    mappings(&maps).filter(Mapping::is_executable).filter_map(|one| state(&one.path()?)).collect()
 }
 
 /// Serves until it is asked to end (`SIGTERM`, `SIGINT`), or by the policy's `idle`. `SIGHUP` starts the template anew. The process should

@@ -3,10 +3,8 @@
 //! Pure: texts in. Names of files are the process's own choice.
 
 use crate::access::{FileCapabilities, IdRange, Identity, UserNamespace};
-use slowpath_process::status_field;
+use slowpath_process::{mappings, status_field};
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 /// The texts of `/proc/PID` that say who a process is.
@@ -73,32 +71,7 @@ fn namespace(uid_map: &str, gid_map: &str) -> Option<UserNamespace> {
 
 /// The files in `maps` that still have their names.
 pub fn mapped_files(maps: &[u8]) -> BTreeSet<PathBuf> {
-    let path = |line: &[u8]| {
-        // Addresses, permissions, offset, device and inode have no slash.
-        let at = line.iter().position(|byte| *byte == b'/')?;
-        let path = &line[at..];
-        (!path.ends_with(b" (deleted)")).then(|| PathBuf::from(OsString::from_vec(unescaped(path))))
-    };
-    maps.split(|byte| *byte == b'\n').filter_map(path).collect()
-}
-
-/// A newline stands there as `\012` (`show_map_vma`, fs/proc/task_mmu.c), and nothing else is escaped.
-fn unescaped(path: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path;
-    while let Some((first, tail)) = rest.split_first() {
-        match rest.strip_prefix(b"\\012") {
-            Some(behind) => {
-                bytes.push(b'\n');
-                rest = behind;
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    bytes
+    mappings(maps).filter(|one| !one.is_deleted()).filter_map(|one| one.path()).collect()
 }
 
 #[cfg(test)]
@@ -134,7 +107,7 @@ mod tests {
     #[test]
     fn mapped_files_have_names_with_spaces_and_newlines_and_none_that_are_gone() {
         let maps = b"7f00-7f01 r--p 00000000 fe:00 1   /a b\\012c\n7f01-7f02 r-xp 0 fe:00 2 /gone (deleted)\n\
-            7f02-7f03 rw-p 0 00:00 0 [heap]\n7f03-7f04 r--p 0 fe:00 1   /a b\\012c\n";
+            7f02-7f03 rw-p 0 00:00 0 [heap]\n7f02-7f03 rw-p 0 00:00 0 [anon:/tmp/x]\n7f03-7f04 r--p 0 fe:00 1   /a b\\012c\n";
         assert_eq!(mapped_files(maps), BTreeSet::from(["/a b\nc".into()]));
     }
 

@@ -11,8 +11,7 @@ use crate::events::{
 use crate::recorder::monotonic_now;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
-use slowpath_process::Answer;
-use slowpath_process::page_size;
+use slowpath_process::{Answer, Mapping, mappings, page_size};
 use slowpath_tables::Nanos;
 use std::fs::File;
 use std::io::{self, IoSliceMut};
@@ -30,20 +29,13 @@ type Area = (u64, u64);
 
 /// Areas of `/proc/PID/maps` that are looked at: private memory without a file that can be read and written, but for the heap of brk
 /// and the stack of the main thread.
-pub(crate) fn areas(maps: &str) -> Vec<Area> {
-    let area = |line: &str| {
-        let mut words = line.split_ascii_whitespace();
-        let (from, to) = words.next()?.split_once('-')?;
-        let area = (u64::from_str_radix(from, 16).ok()?, u64::from_str_radix(to, 16).ok()?);
-        let mode = words.next()?;
-        // Offset, device, inode.
-        let is_file = words.nth(2)? != "0";
-        let name = words.next().unwrap_or_default();
-        let is_plain = mode.starts_with("rw") && mode.ends_with('p') && !is_file;
-        let is_long = area.1.checked_sub(area.0)? >= u64::from(LOOK_LEAST_BYTES);
-        (is_plain && is_long && (name.is_empty() || name.starts_with("[anon:"))).then_some(area)
+pub(crate) fn areas(maps: &[u8]) -> Vec<Area> {
+    let is_looked_at = |one: &Mapping<'_>| {
+        let is_plain = one.is_readable() && one.is_writable() && !one.is_shared() && one.inode == 0;
+        let is_long = one.length() >= u64::from(LOOK_LEAST_BYTES);
+        is_plain && is_long && (one.name.is_empty() || one.name.starts_with(b"[anon:"))
     };
-    maps.lines().filter_map(area).collect()
+    mappings(maps).filter(is_looked_at).map(|one| (one.range.start, one.range.end)).collect()
 }
 
 /// Of how many pages of an area.
@@ -137,7 +129,6 @@ pub(crate) fn answer(request: &[u8]) -> io::Result<Answer> {
 /// Looks at the pages of a process; nothing of one that is gone, or that the kernel does not show.
 fn look(pid: u32) -> Vec<page_content_event> {
     let maps = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-    let maps = String::from_utf8_lossy(&maps);
     let map = File::open(format!("/proc/{pid}/pagemap"));
     let (Ok(map), Ok(number)) = (map, i32::try_from(pid)) else { return Vec::new() };
     let mut pages = Pages { pid: Pid::from_raw(number), map, read: vec![0; page_size() as usize] };
@@ -156,7 +147,7 @@ mod tests {
     use super::*;
     use slowpath_tables::PAGE_SIZE;
 
-    const MAPS: &str = "55d0c0000000-55d0c0100000 rw-p 00000000 00:00 0                          [heap]
+    const MAPS: &[u8] = b"55d0c0000000-55d0c0100000 rw-p 00000000 00:00 0                          [heap]
 7f0000000000-7f0000040000 rw-p 00000000 00:00 0
 7f0000100000-7f0000110000 rw-p 00000000 00:00 0
 7f0000200000-7f0000240000 rw-p 00000000 fe:01 1234                       /usr/lib/libc.so.6

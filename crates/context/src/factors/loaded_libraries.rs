@@ -10,6 +10,7 @@ use crate::toggles::{Contrast, Outcome, Part, Toggle};
 use object::elf;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{FileKind, ReadCache, ReadCacheOps, ReadRef};
+use slowpath_process::{Mapping, mappings};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -44,18 +45,16 @@ fn read(subject: &Subject<'_>) -> Reading {
 
 /// Paths of the files that are mapped executable (proc_pid_maps(5)), with device and inode.
 fn mapped(text: &str) -> BTreeMap<String, String> {
-    let of_line = |line: &str| {
-        let mut rest = line;
-        let mut fields = [""; 5];
-        for field in &mut fields {
-            let (word, left) = rest.split_once(' ')?;
-            (*field, rest) = (word, left.trim_start());
-        }
-        let [_, permissions, _, device, inode] = fields;
-        let is_code = permissions.contains('x') && rest.starts_with('/');
-        is_code.then(|| (rest.to_owned(), format!("{NOT_EXAMINED}{device} {inode}")))
-    };
-    text.lines().filter_map(of_line).take(MOST_FILES).collect()
+    let is_code = |one: &Mapping<'_>| one.is_executable() && one.name.starts_with(b"/");
+    let told = |one: &Mapping<'_>| format!("{NOT_EXAMINED}{}", identity(one.device, one.inode));
+    // As the kernel writes them, newlines escaped: they are read on terminals.
+    let file = |one: Mapping<'_>| (String::from_utf8_lossy(one.name).into_owned(), told(&one));
+    mappings(text.as_bytes()).filter(is_code).take(MOST_FILES).map(file).collect()
+}
+
+/// Device and inode, as the list of mappings has them.
+fn identity((major, minor): (u32, u32), inode: u64) -> String {
+    format!("{major:02x}:{minor:02x} {inode}")
 }
 
 /// What the files tell of themselves: those of `value` that were not looked at yet. Paths that show another file by now, or in this
@@ -69,12 +68,12 @@ pub fn examine(value: &mut Value) {
     }
 }
 
-fn examined(path: &str, identity: &str) -> Result<String, String> {
+fn examined(path: &str, mapped: &str) -> Result<String, String> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|error| error.to_string())?;
     let metadata = file.metadata().map_err(|error| error.to_string())?;
-    let (major, minor) = (libc::major(metadata.dev()), libc::minor(metadata.dev()));
-    if format!("{major:02x}:{minor:02x} {}", metadata.ino()) != identity {
+    let device = (libc::major(metadata.dev()), libc::minor(metadata.dev()));
+    if identity(device, metadata.ino()) != mapped {
         return Err("another file has this path here".to_owned());
     }
     described(file).ok_or_else(|| "no ELF file".to_owned())

@@ -1,32 +1,25 @@
 //! Who reads a plan beside a command, and what that process may do. No privilege helps with reading ahead, and a plan may come from anybody.
 //!
-//! Owns that choice for the prefetcher, which the small program starts, too: so it knows who called sudo without the launcher's library
-//! (`slowpath_launch::Identity`, whose rules these are). A process without privilege stays what it is, as in
-//! `slowpath_session::unprivileged`: the code that makes a filter would be one more thing to read before a cold command.
+//! Owns that choice for the prefetcher, which the small program starts, too. Leaves whom root works for to `slowpath_process`. A process
+//! without privilege stays what it is, as in `slowpath_session::unprivileged`: the code that makes a filter would be one more thing to read
+//! before a cold command; and root that works for itself is not looked up, for the same reason.
 
 use nix::sys::prctl::set_no_new_privs;
-use nix::unistd::{Gid, Uid, User, getegid, geteuid, getgrouplist, getgroups, getppid, getuid};
+use nix::unistd::{geteuid, getppid};
 use slowpath_process::{
-    Capabilities, Credentials, CredentialsError, Duty, NO_ID, NOBODY, Sandbox, SandboxError, close_all_but, drop_to,
+    Capabilities, Credentials, CredentialsError, Duty, Identity, IdentityError, Sandbox, SandboxError, close_all_but,
+    drop_to,
 };
-use std::ffi::CString;
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::RawFd;
-
-/// Variables in which programs that make their caller root leave who that was: sudo(8), pkexec(1), doas(1). Of several the first counts.
-const INVOKERS: [&str; 3] = ["SUDO_UID", "PKEXEC_UID", "DOAS_USER"];
 
 /// Why nobody reads the plan.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReaderError {
-    /// What sudo left names no user.
-    #[error("{name} is `{value}`, which names no user")]
-    BadInvoker {
-        /// The variable.
-        name: &'static str,
-        /// Its value.
-        value: String,
-    },
+    /// What sudo left names no user, or the user database cannot be read.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// A step was refused.
     #[error("{step} failed")]
     Refused {
@@ -63,20 +56,19 @@ impl Reader {
     /// # Errors
     /// What sudo left names no user, or the user database cannot be read.
     pub(super) fn of_this_process() -> Result<Self, ReaderError> {
-        if geteuid().is_root() {
-            // Who became root by a set-user-ID file works for its real user.
-            return match (getuid(), invoker()) {
-                (real, _) if !real.is_root() => of_uid(real),
-                (_, Some((name, value))) => named(name, value),
-                (_, None) => own(),
-            }
-            .map(Self::Confined);
+        let variables: Vec<_> = std::env::vars_os().collect();
+        Self::of_process_with(variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())))
+    }
+
+    fn of_process_with<'a>(env: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>) -> Result<Self, ReaderError> {
+        if let Some(identity) = Identity::behind_root(env)? {
+            return Ok(Self::Confined(identity.credentials()));
         }
         // File capabilities, ambient ones.
-        match Capabilities::of_this_thread().map_err(refused("capget"))?.is_empty() {
-            true => Ok(Self::AsItIs),
-            false => own().map(Self::Confined),
+        if geteuid().is_root() || !Capabilities::of_this_thread().map_err(refused("capget"))?.is_empty() {
+            return own();
         }
+        Ok(Self::AsItIs)
     }
 
     /// Takes on the identity for good, before anything that a user may have made is opened. Root keeps its capabilities until it is confined:
@@ -109,37 +101,8 @@ impl Reader {
     }
 }
 
-fn invoker() -> Option<(&'static str, String)> {
-    INVOKERS.into_iter().find_map(|name| Some((name, std::env::var_os(name)?.to_string_lossy().into_owned())))
-}
-
-fn named(name: &'static str, value: String) -> Result<Credentials, ReaderError> {
-    let uid = match name {
-        "DOAS_USER" => User::from_name(&value).map_err(refused(DATABASE))?.map(|user| user.uid),
-        _ => value.parse().ok().filter(|uid| *uid != NO_ID).map(Uid::from_raw),
-    };
-    uid.map_or_else(|| Err(ReaderError::BadInvoker { name, value }), of_uid)
-}
-
-const DATABASE: &str = "a look into the user database";
-
-/// With the groups of the user database; where that does not know it, as nobody's group and with no others.
-fn of_uid(uid: Uid) -> Result<Credentials, ReaderError> {
-    let Some(user) = User::from_uid(uid).map_err(refused(DATABASE))? else {
-        return Ok(Credentials { uid: uid.as_raw(), gid: NOBODY, groups: Vec::new() });
-    };
-    let name = CString::new(user.name).map_err(refused(DATABASE))?;
-    let groups = getgrouplist(&name, user.gid).map_err(refused(DATABASE))?;
-    Ok(Credentials { uid: uid.as_raw(), gid: user.gid.as_raw(), groups: groups.into_iter().map(Gid::as_raw).collect() })
-}
-
-fn own() -> Result<Credentials, ReaderError> {
-    let groups = getgroups().map_err(refused("getgroups"))?;
-    Ok(Credentials {
-        uid: geteuid().as_raw(),
-        gid: getegid().as_raw(),
-        groups: groups.into_iter().map(Gid::as_raw).collect(),
-    })
+fn own() -> Result<Reader, ReaderError> {
+    Credentials::of_this_process().map(Reader::Confined).map_err(refused("getgroups"))
 }
 
 #[cfg(test)]
@@ -147,17 +110,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_called_sudo_is_a_user_with_the_groups_of_the_database_and_never_the_id_that_means_unchanged() {
-        let nobody = named("SUDO_UID", "65534".to_owned()).unwrap();
-        assert_eq!(nobody.uid, 65534);
-        let unknown = named("PKEXEC_UID", "3999999999".to_owned()).unwrap();
-        assert_eq!(unknown, Credentials { uid: 3_999_999_999, gid: NOBODY, groups: Vec::new() });
-        assert_eq!(named("DOAS_USER", "root".to_owned()).unwrap().uid, 0);
-        for (name, value) in
-            [("SUDO_UID", "4294967295"), ("SUDO_UID", "-1"), ("SUDO_UID", ""), ("DOAS_USER", "no such user")]
-        {
-            let refused = named(name, value.to_owned()).unwrap_err().to_string();
-            assert_eq!(refused, format!("{name} is `{value}`, which names no user"));
+    fn what_sudo_left_and_names_no_user_is_said_as_it_is_everywhere() {
+        let env = [(OsStr::new("SUDO_UID"), OsStr::new("4294967295"))];
+        let said = Reader::of_process_with(env).map_err(|error| error.to_string());
+        match geteuid().is_root() {
+            true => assert_eq!(said, Err("SUDO_UID is `4294967295`, which names no user".to_owned())),
+            false => assert!(said.is_ok()),
         }
     }
 }

@@ -1,18 +1,11 @@
 //! Entries for the fuzzers to parsers that are private to the launcher; nothing else calls them.
 
-use super::{Order, ready, target, tree};
+use super::{Order, ready, target};
 use crate::wire;
 
 /// An order for a launch, or how an exec failed: whether it is understood.
 pub(crate) fn order(bytes: &[u8]) -> bool {
     wire::decoded::<Order>(bytes).is_ok() | target::failure_report(bytes).is_some()
-}
-
-/// Files of `/proc/PID`.
-pub(crate) fn proc_text(text: &str) {
-    for field in ["Pss:", "VmHWM:"] {
-        tree::kib(text, field);
-    }
 }
 
 /// What comes through a socket of a target.

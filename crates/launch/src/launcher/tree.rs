@@ -1,7 +1,7 @@
 //! Ending a process tree whose orphans come back to the caller (a child subreaper, or the init of a pid namespace), and
 //! looking at the memory of its processes.
 
-use slowpath_process::StatLine;
+use slowpath_process::{StatLine, size_field, status_field};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::time::{Duration, Instant};
@@ -54,10 +54,10 @@ fn memory_of(pid: i32) -> Option<ProcessMemory> {
     let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).ok();
     let status = read("status")?;
     let status = String::from_utf8_lossy(&status);
-    let pss = read("smaps_rollup").and_then(|text| kib(&String::from_utf8_lossy(&text), "Pss:"));
-    let name = status.lines().find_map(|line| line.strip_prefix("Name:"))?.trim().to_owned();
+    let pss = read("smaps_rollup").and_then(|text| size_field(&String::from_utf8_lossy(&text), "Pss"));
+    let name = status_field(&status, "Name")?.to_owned();
     // A zombie has no memory and no such line.
-    Some(ProcessMemory { pid, name, peak_rss: kib(&status, "VmHWM:")?, pss })
+    Some(ProcessMemory { pid, name, peak_rss: size_field(&status, "VmHWM")?, pss })
 }
 
 /// Times of a process's first thread, also of one that has ended and was not reaped.
@@ -83,12 +83,6 @@ fn ignored(status: &str) -> Option<u64> {
 /// Whether any descendant of the calling process does.
 pub(crate) fn any_ignores_ends() -> bool {
     descendants().into_iter().any(ignores_ends)
-}
-
-/// A line such as `VmHWM:     1234 kB`, in bytes.
-pub(super) fn kib(text: &str, field: &str) -> Option<u64> {
-    let value = text.lines().find_map(|line| line.strip_prefix(field))?;
-    value.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// The descendants of the calling process, parents before children.
@@ -162,13 +156,6 @@ fn parent(pid: i32) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_size_in_kib_is_told_in_bytes_and_a_missing_one_not_at_all() {
-        let text = "Name:\ta\nVmHWM:\t    1234 kB\nRss: x kB\n";
-        assert_eq!(kib(text, "VmHWM:"), Some(1234 * 1024));
-        assert_eq!((kib(text, "Pss:"), kib(text, "Rss:")), (None, None));
-    }
 
     #[test]
     fn the_memory_of_a_child_is_found_with_its_peak() {

@@ -6,6 +6,7 @@
 //! half), by exchanging the pairs that gain most, and each half is halved again.
 
 use super::{Algorithm, Work};
+use slowpath_experiment::design::mixed;
 use std::collections::HashMap;
 
 pub(super) const ALGORITHM: Algorithm = Algorithm {
@@ -56,8 +57,9 @@ fn halve(nodes: &mut [Node]) {
         nodes.sort_by_key(|node| node.place);
         return;
     }
-    // Works that alternate by first use would be halved evenly, which no exchange betters: a mixture never is even.
-    nodes.sort_by_key(|node| (mixed(node.address), node.place));
+    // Works that alternate by first use would be halved evenly, which no exchange betters: a mixture never is even. By a number that has
+    // nothing to do with where a function stands, and is the same each time.
+    nodes.sort_by_key(|node| (mixed(node.address, 0), node.place));
     let middle = nodes.len() / 2;
     for _ in 0..ROUNDS {
         if !exchange(nodes, middle) {
@@ -73,13 +75,6 @@ fn halve(nodes: &mut [Node]) {
     let (left, right) = nodes.split_at_mut(if is_late { nodes.len() - middle } else { middle });
     halve(left);
     halve(right);
-}
-
-/// A number that has nothing to do with where a function stands, and is the same each time (the finaliser of splitmix64).
-fn mixed(address: u64) -> u64 {
-    let once = (address ^ (address >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let twice = (once ^ (once >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    twice ^ (twice >> 31)
 }
 
 /// Members of a utility in the left and in the right half.

@@ -1,5 +1,8 @@
-//! Which files a process has mapped as code: `/proc/PID/maps` (proc_pid_maps(5)), whose paths the target chose.
+//! Which files a process has mapped as code, by its `/proc/PID/maps`, whose paths the target chose.
+//!
+//! Owns which mappings count. Leaves the form of the text to `slowpath_process`.
 
+use slowpath_process::{Mapping, mappings};
 use std::ops::Range;
 
 /// Mappings that are looked at; the kernel's own limit (`vm.max_map_count`) is 65,530 by default.
@@ -18,31 +21,14 @@ pub struct CodeMapping {
     pub path: String,
 }
 
-/// The mappings of code in the text of such a file. Lines that are none are passed over.
+/// The mappings of code in the text of such a file. Those of files whose path is no UTF-8 are passed over.
 pub fn code_mappings(text: &[u8]) -> Vec<CodeMapping> {
-    text.split(|byte| *byte == b'\n').take(MOST).filter_map(mapping).collect()
-}
-
-fn mapping(line: &[u8]) -> Option<CodeMapping> {
-    let line = std::str::from_utf8(line).ok()?;
-    let mut fields = line.splitn(6, ' ');
-    let (from, to) = fields.next()?.split_once('-')?;
-    let range = u64::from_str_radix(from, 16).ok()?..u64::from_str_radix(to, 16).ok()?;
-    let rights = fields.next()?.as_bytes();
-    let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
-    let _device = fields.next()?;
-    let inode = fields.next()?.parse().ok()?;
-    // The path stands at a column of its own.
-    let path = fields.next()?.trim_start_matches(' ');
-    // A newline in a path is the one character that the kernel writes otherwise.
-    let path = path.replace("\\012", "\n");
-    let is_code = rights.get(2) == Some(&b'x') && rights.get(3) == Some(&b'p');
-    (is_code && inode != 0 && range.start < range.end && path.starts_with('/')).then_some(CodeMapping {
-        range,
-        offset,
-        inode,
-        path,
-    })
+    let is_code = |one: &Mapping<'_>| one.is_executable() && !one.is_shared() && one.inode != 0;
+    let code = |one: Mapping<'_>| {
+        let path = one.path()?.into_os_string().into_string().ok()?;
+        Some(CodeMapping { range: one.range, offset: one.offset, inode: one.inode, path })
+    };
+    mappings(text).take(MOST).filter(is_code).filter_map(code).collect()
 }
 
 #[cfg(test)]

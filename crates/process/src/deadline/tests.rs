@@ -2,7 +2,7 @@ use super::*;
 use crate::ProcessFiles;
 use nix::unistd::{geteuid, pipe};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{IoSliceMut, Read, Write};
 use std::path::PathBuf;
 
 #[test]

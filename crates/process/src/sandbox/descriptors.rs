@@ -1,10 +1,12 @@
 //! What a fork inherits and must not keep: descriptors, the terminal, memory that is shared with the kernel or a parent.
 
+use crate::mapping::Mapping;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, isatty};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
 /// What the worker may print to.
@@ -111,24 +113,28 @@ fn open_descriptors(first: u32, last: u32) -> io::Result<Vec<u32>> {
 /// Takes away memory that others see too: rings and maps of BPF programs, buffers of events. A fork has a mapping of them where it has
 /// closed their descriptors, and with it the kernel's object lives on.
 pub(super) fn unmap_shared() -> io::Result<()> {
-    let maps = std::fs::read_to_string("/proc/self/maps")?;
-    for (start, end) in maps.lines().filter_map(shared) {
+    for range in shared(&std::fs::read("/proc/self/maps")?)? {
         // SAFETY: the range is one shared mapping of this process. The work that follows uses none: what the parent shares with others
         // it does not hand to a worker.
-        if unsafe { libc::munmap(start as *mut libc::c_void, end - start) } != 0 {
+        if unsafe { libc::munmap(range.start as *mut libc::c_void, range.len()) } != 0 {
             return Err(io::Error::last_os_error());
         }
     }
     Ok(())
 }
 
-/// Start and end of a mapping that is shared (proc_pid_maps(5)).
-fn shared(line: &str) -> Option<(usize, usize)> {
-    let mut words = line.split_ascii_whitespace();
-    let (range, permissions) = (words.next()?, words.next()?);
-    let (start, end) = range.split_once('-')?;
-    let number = |text| usize::from_str_radix(text, 16).ok();
-    permissions.ends_with('s').then_some((number(start)?, number(end)?))
+/// Where the mappings are that are shared. A line that is none is an error: what stands there could be one, and would stay.
+fn shared(maps: &[u8]) -> io::Result<Vec<Range<usize>>> {
+    let unknown = || io::Error::new(io::ErrorKind::InvalidData, "/proc/self/maps has a line that is no mapping");
+    let mut ranges = Vec::new();
+    for line in maps.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let mapping = Mapping::parse(line).ok_or_else(unknown)?;
+        if mapping.is_shared() {
+            let address = |address: u64| usize::try_from(address).map_err(|_| unknown());
+            ranges.push(address(mapping.range.start)?..address(mapping.range.end)?);
+        }
+    }
+    Ok(ranges)
 }
 
 #[cfg(test)]
@@ -137,9 +143,17 @@ mod tests {
 
     #[test]
     fn a_shared_mapping_is_told_from_a_private_one() {
-        let ring = "7f12-7f34 rw-s 00000000 00:0e 1055 anon_inode:bpf-map";
-        assert_eq!(shared(ring), Some((0x7f12, 0x7f34)));
-        assert_eq!(shared(&ring.replace("rw-s", "rw-p")), None);
-        assert_eq!(shared(""), None);
+        let ring = "7f12-7f34 rw-s 00000000 00:0e 1055 anon_inode:bpf-map\n";
+        let text =
+            [ring, &ring.replace("rw-s", "rw-p"), "8000-9000 rw-s 00000000 00:01 7 /dev/zero (deleted)\n"].concat();
+        assert_eq!(shared(text.as_bytes()).unwrap(), [0x7f12..0x7f34, 0x8000..0x9000]);
+        assert!(shared(b"").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_mapping_that_cannot_be_told_is_not_passed_over() {
+        for line in ["7f12-7f34 rw-s\n", "7f12-7f34\n", "nonsense\n"] {
+            assert!(shared(line.as_bytes()).is_err(), "{line}");
+        }
     }
 }

@@ -4,8 +4,7 @@
 use super::wire::{Answer, Mapped, Received, Request, SEALS, receive, send};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::sys::socket::MsgFlags;
-use slowpath_process::is_answered_by_a_program;
+use slowpath_process::{Wait, is_answered_by_a_program};
 use slowpath_symbols::startup;
 use slowpath_symbols::unwind_table::{Row, UnwindTable};
 use std::fs::File;
@@ -20,7 +19,7 @@ const LARGEST_FILE: u64 = 4 << 30;
 /// Answers until the recorder ends.
 pub fn serve(socket: &OwnedFd) {
     super::ask_for_short_slices();
-    while let Received::Message(Request, file) = receive(socket, MsgFlags::empty()) {
+    while let Received::Message(Request, file) = receive(socket, Wait::Forever) {
         if tell(socket, file.as_ref().and_then(parse).as_ref()).is_err() {
             return;
         }
@@ -41,7 +40,7 @@ pub fn list(socket: &OwnedFd, program: &Path) {
         let again = format!("/proc/self/fd/{}", there.as_raw_fd());
         let Ok(file) = File::options().read(true).custom_flags(flags).open(again) else { continue };
         if file.metadata().is_ok_and(|metadata| metadata.is_file())
-            && send(socket, &Mapped { generation: generation(&file) }, Some(&file), MsgFlags::empty()).is_err()
+            && send(socket, &Mapped { generation: generation(&file) }, Some(&file), Wait::Forever).is_err()
         {
             return;
         }
@@ -60,13 +59,13 @@ fn generation(file: &File) -> Option<u32> {
     (told == 0).then(|| version[0].cast_unsigned())
 }
 
-fn tell(socket: &OwnedFd, table: Option<&UnwindTable>) -> nix::Result<()> {
+fn tell(socket: &OwnedFd, table: Option<&UnwindTable>) -> std::io::Result<()> {
     match table.and_then(|table| Some((table, in_memory(table).ok()?))) {
         Some((table, file)) => {
             let (pages, rows) = (table.pages.len() as u32, table.rows.len() as u32);
-            send(socket, &Answer { first_page: table.first_page, pages, rows }, Some(&file), MsgFlags::empty())
+            send(socket, &Answer { first_page: table.first_page, pages, rows }, Some(&file), Wait::Forever)
         }
-        None => send(socket, &Answer::default(), None, MsgFlags::empty()),
+        None => send(socket, &Answer::default(), None, Wait::Forever),
     }
 }
 

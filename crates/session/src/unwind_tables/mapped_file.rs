@@ -8,9 +8,10 @@
 use super::ask_for_short_slices;
 use slowpath_capture::NewModule;
 use slowpath_launch::Identity;
-use slowpath_process::{DeadlineError, Opened, ProcessFiles};
+use slowpath_process::{DeadlineError, Opened, ProcessFiles, mappings};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// The most of a list of mappings that is read; 65530 mappings (vm.max_map_count) of some 150 bytes.
@@ -67,8 +68,7 @@ impl MappedFiles {
     /// # Errors
     /// It is gone, hangs, or is another.
     pub fn open(&mut self, module: &NewModule) -> Result<(u64, File), Unopened> {
-        let range = format!("{:x}-{:x}", module.address, module.end);
-        let opened = match self.of_range(module, &range) {
+        let opened = match self.of_range(module, &(module.address..module.end)) {
             Err(Unopened::Gone) => {
                 // The kernel may have merged or split the mapping since.
                 let range = self.range_now(module)?;
@@ -82,24 +82,18 @@ impl MappedFiles {
         Ok((opened.size, File::from(opened.file)))
     }
 
-    fn of_range(&mut self, module: &NewModule, range: &str) -> Result<Opened, Unopened> {
-        let path = PathBuf::from(format!("/proc/{}/map_files/{range}", module.pid));
+    fn of_range(&mut self, module: &NewModule, range: &Range<u64>) -> Result<Opened, Unopened> {
+        // Without the zeros that the list of mappings puts before an address of fewer than eight digits.
+        let path = PathBuf::from(format!("/proc/{}/map_files/{:x}-{:x}", module.pid, range.start, range.end));
         self.files.open(&path).map_err(|error| why(&error))
     }
 
     /// The mapping that the module's first address is in now.
-    fn range_now(&mut self, module: &NewModule) -> Result<String, Unopened> {
+    fn range_now(&mut self, module: &NewModule) -> Result<Range<u64>, Unopened> {
         let path = PathBuf::from(format!("/proc/{}/maps", module.pid));
-        // Names of files may be any bytes.
         let maps = self.files.read(&path, LONGEST_LIST).map_err(|error| why(&error))?;
-        let maps = String::from_utf8_lossy(&maps);
-        let holds = |range: &&str| {
-            let number = |text: &str| u64::from_str_radix(text, 16).ok();
-            let (start, end) = range.split_once('-')?;
-            Some(number(start)? <= module.address && module.address < number(end)?)
-        };
-        let mut ranges = maps.lines().filter_map(|line| line.split_whitespace().next());
-        ranges.find(|range| holds(range) == Some(true)).map(str::to_owned).ok_or(Unopened::Gone)
+        let range = mappings(&maps).map(|one| one.range).find(|range| range.contains(&module.address));
+        range.ok_or(Unopened::Gone)
     }
 }
 

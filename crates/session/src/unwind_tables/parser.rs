@@ -5,11 +5,12 @@ use super::wire::{Answer, Mapped, Received, Request, Seen, receive, seen, send};
 use crate::failure::{Failure, Kind, failed};
 use crate::unprivileged::{Work, Worker};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, socketpair};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use slowpath_launch::Identity;
-use slowpath_process::Duty;
+use slowpath_process::{Duty, Wait};
 use slowpath_tables::FileKey;
 use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -76,8 +77,8 @@ impl Parser {
     ///
     /// # Errors
     /// It has ended.
-    pub fn ask(&mut self, asked: Asked, file: &File) -> nix::Result<()> {
-        let sent = send(&self.socket, &Request, Some(file), MsgFlags::MSG_DONTWAIT);
+    pub fn ask(&mut self, asked: Asked, file: &File) -> io::Result<()> {
+        let sent = send(&self.socket, &Request, Some(file), Wait::Never);
         match sent {
             Ok(()) => self.asked = Some((asked, Instant::now())),
             Err(_) => self.broken = true,
@@ -88,7 +89,7 @@ impl Parser {
     /// Its answer to what it was asked, once there is one. Never waits.
     pub fn answer(&mut self) -> Option<(Asked, Answer, Option<File>)> {
         let (asked, _) = self.asked?;
-        match receive(&self.socket, MsgFlags::MSG_DONTWAIT) {
+        match receive(&self.socket, Wait::Never) {
             Received::Message(answer, table) => {
                 self.asked = None;
                 Some((asked, answer, table))
@@ -130,7 +131,7 @@ pub fn startup_files(identity: &Identity, program: &Path) -> Vec<(Seen, Option<u
     let Ok(mut listing) = listing else { return Vec::new() };
     let mut files = Vec::new();
     while files.len() < MOST_FILES && began.elapsed() < LISTING && !crate::interrupt::requested() {
-        match receive(&socket, MsgFlags::MSG_DONTWAIT) {
+        match receive(&socket, Wait::Never) {
             Received::Message(Mapped { generation }, file) => {
                 files.extend(file.and_then(|file| Some((seen(&file)?, generation, file))));
             }

@@ -3,15 +3,14 @@
 //! The recorder trusts none of it: a message has a longest length and a fixed form, descriptors beyond the first are closed, and
 //! nothing is asked of a descriptor that a file system of the user's could delay ([`mapped`] and [`seen`] say how).
 
-use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
-use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use slowpath_process::{MOST_DESCRIPTORS, PacketLimits, Wait, receive_packet_with, send_packet_with};
 use slowpath_tables::FileKey;
 use std::fs::File;
-use std::io::{IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Asks for the table of the file that comes along.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,11 +34,8 @@ pub struct Answer {
     pub rows: u32,
 }
 
-/// Longest message, many times over.
-const LONGEST: usize = 256;
-
-/// Descriptors that the kernel lets come with a message (`SCM_MAX_FD`, include/net/scm.h): with less room some would come and stay open.
-const MOST_DESCRIPTORS: usize = 253;
+/// Bytes of the longest message, many times over, and as many descriptors as can come: those beyond the first are closed.
+const LIMITS: PacketLimits = PacketLimits { bytes: 256, descriptors: MOST_DESCRIPTORS };
 
 /// The seals without which what is in memory could change while it is read.
 pub const SEALS: SealFlag = SealFlag::F_SEAL_SHRINK.union(SealFlag::F_SEAL_GROW).union(SealFlag::F_SEAL_WRITE);
@@ -47,14 +43,11 @@ pub const SEALS: SealFlag = SealFlag::F_SEAL_SHRINK.union(SealFlag::F_SEAL_GROW)
 /// Sends a message, and `file` with it.
 ///
 /// # Errors
-/// The other side is gone, or its queue is full and `flags` say not to wait.
-pub fn send(socket: &OwnedFd, message: &impl Serialize, file: Option<&File>, flags: MsgFlags) -> nix::Result<()> {
-    let bytes = rmp_serde::to_vec(message).map_err(|_| Errno::EINVAL)?;
-    let descriptors: Vec<i32> = file.iter().map(|file| file.as_raw_fd()).collect();
-    let rights = [ControlMessage::ScmRights(&descriptors)];
-    let attached = if descriptors.is_empty() { &rights[..0] } else { &rights[..] };
-    let flags = flags | MsgFlags::MSG_NOSIGNAL;
-    sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(&bytes)], attached, flags, None).map(|_| ())
+/// The other side is gone, or its queue is full and this is not to wait.
+pub fn send(socket: &OwnedFd, message: &impl Serialize, file: Option<&File>, wait: Wait) -> io::Result<()> {
+    let bytes = rmp_serde::to_vec(message).map_err(io::Error::other)?;
+    let descriptors: Vec<BorrowedFd<'_>> = file.into_iter().map(AsFd::as_fd).collect();
+    send_packet_with(socket, &bytes, &descriptors, wait)
 }
 
 /// What came.
@@ -69,34 +62,15 @@ pub enum Received<T> {
 }
 
 /// The next message.
-pub fn receive<T: DeserializeOwned>(socket: &impl AsFd, flags: MsgFlags) -> Received<T> {
-    let mut bytes = [0; LONGEST];
-    let mut space = nix::cmsg_space!([i32; MOST_DESCRIPTORS]);
-    let mut parts = [IoSliceMut::new(&mut bytes)];
-    let flags = flags | MsgFlags::MSG_CMSG_CLOEXEC;
-    let (length, descriptors) = {
-        let message = match recvmsg::<()>(socket.as_fd().as_raw_fd(), &mut parts, Some(&mut space), flags) {
-            Ok(message) => message,
-            Err(Errno::EAGAIN | Errno::EINTR) => return Received::Nothing,
-            Err(_) => return Received::End,
-        };
-        let Ok(attached) = message.cmsgs() else { return Received::End };
-        let descriptors: Vec<i32> = attached
-            .filter_map(|one| match one {
-                ControlMessageOwned::ScmRights(descriptors) => Some(descriptors),
-                _ => None,
-            })
-            .flatten()
-            .collect();
-        (message.bytes, descriptors)
+pub fn receive<T: DeserializeOwned>(socket: &impl AsFd, wait: Wait) -> Received<T> {
+    let packet = match receive_packet_with(socket, LIMITS, wait) {
+        Ok(Some(packet)) if !packet.is_cut => packet,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Received::Nothing,
+        _ => return Received::End,
     };
-    // SAFETY: the kernel just made these descriptors for this process; each is owned here and nowhere else. Those that are not
-    // asked for are closed with the rest of the list.
-    let owned = descriptors.into_iter().map(|descriptor| unsafe { File::from_raw_fd(descriptor) });
-    let file = owned.collect::<Vec<_>>().into_iter().next();
-    match rmp_serde::from_slice(&bytes[..length]) {
-        Ok(message) if length > 0 => Received::Message(message, file),
-        _ => Received::End,
+    match rmp_serde::from_slice(&packet.bytes) {
+        Ok(message) => Received::Message(message, packet.descriptors.into_iter().next().map(File::from)),
+        Err(_) => Received::End,
     }
 }
 
@@ -145,15 +119,13 @@ mod tests {
         let (one, other) = sockets();
         let file = tempfile::tempfile().unwrap();
         let answer = Answer { first_page: 7, rows: 3, pages: 2 };
-        send(&one, &answer, Some(&file), MsgFlags::empty()).unwrap();
-        send(&one, &Request, None, MsgFlags::empty()).unwrap();
-        assert!(
-            matches!(receive::<Answer>(&other, MsgFlags::empty()), Received::Message(told, Some(_)) if told == answer)
-        );
-        assert!(matches!(receive::<Request>(&other, MsgFlags::empty()), Received::Message(Request, None)));
-        assert!(matches!(receive::<Request>(&other, MsgFlags::MSG_DONTWAIT), Received::Nothing));
+        send(&one, &answer, Some(&file), Wait::Forever).unwrap();
+        send(&one, &Request, None, Wait::Forever).unwrap();
+        assert!(matches!(receive::<Answer>(&other, Wait::Forever), Received::Message(told, Some(_)) if told == answer));
+        assert!(matches!(receive::<Request>(&other, Wait::Forever), Received::Message(Request, None)));
+        assert!(matches!(receive::<Request>(&other, Wait::Never), Received::Nothing));
         drop(one);
-        assert!(matches!(receive::<Request>(&other, MsgFlags::empty()), Received::End));
+        assert!(matches!(receive::<Request>(&other, Wait::Forever), Received::End));
     }
 
     #[test]
@@ -165,12 +137,11 @@ mod tests {
         let inode = format!("{}", file.metadata().unwrap().ino());
         let copies = || open().filter(|path| path.to_string_lossy().contains(&inode)).count();
         let before = copies();
-        let many = vec![file.as_raw_fd(); MOST_DESCRIPTORS];
+        let many = vec![file.as_fd(); MOST_DESCRIPTORS];
         let bytes = rmp_serde::to_vec(&Answer::default()).unwrap();
         for content in [bytes.as_slice(), b"\xff\xff", &[0; 4096], b""] {
-            let rights = [ControlMessage::ScmRights(&many)];
-            sendmsg::<()>(one.as_raw_fd(), &[IoSlice::new(content)], &rights, MsgFlags::empty(), None).unwrap();
-            let received = receive::<Answer>(&other, MsgFlags::empty());
+            send_packet_with(&one, content, &many, Wait::Forever).unwrap();
+            let received = receive::<Answer>(&other, Wait::Forever);
             assert_eq!(matches!(received, Received::Message(..)), content == bytes.as_slice(), "{received:?}");
             drop(received);
             assert_eq!(copies(), before);

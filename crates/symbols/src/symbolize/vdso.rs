@@ -3,13 +3,11 @@
 use super::elf::Lookup;
 use super::image::Image;
 use super::{Names, Reason, opened, refuse};
+use crate::vdso_mapping::vdso_mapping;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::IoSliceMut;
-
-/// Larger than any vdso (two pages on x86-64).
-const MAX_SIZE: usize = 1 << 20;
 
 /// Names offsets in the vdso.
 pub(super) fn name(this_boot: bool, lookup: &mut Lookup<'_>, places: &mut BTreeMap<u64, Names>) {
@@ -30,18 +28,11 @@ fn image() -> Option<File> {
 
 /// The image of the kernel's vdso, which is the same in all processes of a machine.
 pub fn vdso_image() -> Option<Vec<u8>> {
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
-    let (base, len) = maps.lines().find_map(range)?;
+    let range = vdso_mapping()?;
+    let base = usize::try_from(range.start).ok()?;
+    let len = usize::try_from(range.end).ok()?.checked_sub(base)?;
     let mut bytes = vec![0u8; len];
     let remote = [RemoteIoVec { base, len }];
     let read = process_vm_readv(nix::unistd::getpid(), &mut [IoSliceMut::new(&mut bytes)], &remote).ok()?;
     (read == len).then_some(bytes)
-}
-
-/// Address and length of the mapping, where the line is that of the vdso.
-fn range(line: &str) -> Option<(usize, usize)> {
-    let (from, to) = line.strip_suffix("[vdso]")?.split_whitespace().next()?.split_once('-')?;
-    let from = usize::from_str_radix(from, 16).ok()?;
-    let len = usize::from_str_radix(to, 16).ok()?.checked_sub(from)?;
-    (len > 0 && len <= MAX_SIZE).then_some((from, len))
 }

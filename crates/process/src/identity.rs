@@ -1,13 +1,15 @@
-//! Who the target runs as, and the environment that goes with it.
+//! Who a target, or work on behalf of somebody, runs as, and the environment that goes with it.
+//!
+//! Owns: whom root works for ([`Identity::behind_root`]), and what the user database has of a user. Leaves taking it on to
+//! [`crate::drop_to`], and whose work it is to who asks.
 
-use std::ffi::{OsStr, OsString};
+use crate::{Capabilities, Credentials, NO_ID, NOBODY};
+use nix::unistd::{Gid, Uid, User, geteuid, getgrouplist, getuid};
+use serde::{Deserialize, Serialize};
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-use nix::unistd::{Gid, Uid, User, getegid, geteuid, getgrouplist, getgroups, getuid};
-use serde::{Deserialize, Serialize};
-use slowpath_process::{Capabilities, Credentials, NO_ID, NOBODY};
 
 /// The group of a numeric user without an entry in the user database: the kernel's overflow group, "nogroup".
 const NO_GROUP: u32 = NOBODY;
@@ -99,33 +101,67 @@ impl Identity {
     ) -> Result<(Identity, Vec<IdentityWarning>), IdentityError> {
         let mut warnings = Vec::new();
         let own = geteuid();
-        let invoker = if own.is_root() { invoker(env) } else { None };
-        let identity = match (user_option, invoker) {
-            (None, _) if own.is_root() && !getuid().is_root() => Self::with_uid(getuid().as_raw(), &mut warnings)?,
-            (Some(wanted), _) => {
+        let identity = match user_option {
+            Some(wanted) => {
                 let identity = Self::named(wanted, &mut warnings)?;
                 if !own.is_root() && identity.uid != own.as_raw() {
                     return Err(IdentityError::NeedsRoot(wanted.into()));
                 }
                 if own.is_root() { identity } else { Self::of_caller()? }
             }
-            (None, Some((name, value))) => {
-                let bad = || IdentityError::BadInvoker { name, value: value.clone() };
-                match value.parse() {
-                    Ok(uid) if uid != NO_ID && name != "DOAS_USER" => Self::with_uid(uid, &mut warnings)?,
-                    _ if name == "DOAS_USER" => {
-                        let user = User::from_name(&value).map_err(database)?;
-                        Self::of_user(user.ok_or_else(bad)?)?
-                    }
-                    _ => return Err(bad()),
-                }
-            }
-            _ => Self::of_caller()?,
+            None => match Self::invoking(env, &mut warnings)? {
+                Some(identity) => identity,
+                None => Self::of_caller()?,
+            },
         };
         if identity.uid == 0 {
             warnings.push(IdentityWarning::RunsAsRoot);
         }
         Ok((identity, warnings))
+    }
+
+    /// Whom this process works for, where it is root and works for somebody else: its real user, or who called `sudo` (or `pkexec`, or
+    /// `doas`), as in [`Identity::for_invocation`]. `None`: it works for itself.
+    ///
+    /// # Errors
+    /// What such a program left names no user, or the user database cannot be read.
+    pub fn behind_root<'a>(
+        env: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
+    ) -> Result<Option<Identity>, IdentityError> {
+        Self::invoking(env, &mut Vec::new())
+    }
+
+    fn invoking<'a>(
+        env: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
+        warnings: &mut Vec<IdentityWarning>,
+    ) -> Result<Option<Identity>, IdentityError> {
+        if !geteuid().is_root() {
+            return Ok(None);
+        }
+        // Who became root by a set-user-ID file works for its real user.
+        let real = getuid();
+        if !real.is_root() {
+            return Self::with_uid(real.as_raw(), warnings).map(Some);
+        }
+        invoker(env).map(|(name, value)| Self::named_by(name, value, warnings)).transpose()
+    }
+
+    /// Who a variable of [`INVOKERS`] with this value names.
+    fn named_by(
+        name: &'static str,
+        value: String,
+        warnings: &mut Vec<IdentityWarning>,
+    ) -> Result<Identity, IdentityError> {
+        if name == "DOAS_USER" {
+            return match User::from_name(&value).map_err(database)? {
+                Some(user) => Self::of_user(user),
+                None => Err(IdentityError::BadInvoker { name, value }),
+            };
+        }
+        match value.parse() {
+            Ok(uid) if uid != NO_ID => Self::with_uid(uid, warnings),
+            _ => Err(IdentityError::BadInvoker { name, value }),
+        }
     }
 
     /// Who a name or a number stands for, to be asked about and not to be taken on: anybody may ask about anybody.
@@ -145,13 +181,12 @@ impl Identity {
     pub fn of_caller() -> Result<Identity, IdentityError> {
         let uid = geteuid();
         let user = User::from_uid(uid).map_err(database)?;
-        let mut identity = match user {
+        let identity = match user {
             Some(user) => Self::of_user(user)?,
             None => Self::without_entry(uid.as_raw()),
         };
-        identity.gid = getegid().as_raw();
-        identity.groups = getgroups().map_err(database)?.into_iter().map(Gid::as_raw).collect();
-        Ok(identity)
+        let Credentials { gid, groups, .. } = Credentials::of_this_process().map_err(IdentityError::Database)?;
+        Ok(Identity { gid, groups, ..identity })
     }
 
     fn named(wanted: &str, warnings: &mut Vec<IdentityWarning>) -> Result<Identity, IdentityError> {
@@ -185,7 +220,7 @@ impl Identity {
     }
 
     fn of_user(user: User) -> Result<Identity, IdentityError> {
-        let name = std::ffi::CString::new(user.name.as_str()).map_err(|error| IdentityError::Database(error.into()))?;
+        let name = CString::new(user.name.as_str()).map_err(|error| IdentityError::Database(error.into()))?;
         let groups = getgrouplist(&name, user.gid).map_err(database)?;
         let ids = [user.uid.as_raw(), user.gid.as_raw()];
         if ids.into_iter().chain(groups.iter().map(|group| group.as_raw())).any(|id| id == NO_ID) {
@@ -362,6 +397,29 @@ mod tests {
         assert_eq!((identity.uid, warnings), (0, vec![IdentityWarning::RunsAsRoot]));
         let (identity, _) = Identity::for_invocation(Some("nobody"), view()).unwrap();
         assert_eq!((identity.uid, identity.user.as_str()), (65534, "nobody"));
+    }
+
+    #[test]
+    fn what_sudo_leaves_names_a_user_with_the_groups_of_the_database_or_nobody() {
+        let named = |name, value: &str| Identity::named_by(name, value.to_owned(), &mut Vec::new());
+        assert_eq!(named("SUDO_UID", "65534").unwrap().credentials().uid, NOBODY);
+        let unknown = named("PKEXEC_UID", "3999999999").unwrap().credentials();
+        assert_eq!(unknown, Credentials { uid: 3_999_999_999, gid: NO_GROUP, groups: Vec::new() });
+        assert_eq!(named("DOAS_USER", "root").unwrap().uid, 0);
+        let wrong = [("SUDO_UID", "4294967295"), ("SUDO_UID", "-1"), ("SUDO_UID", ""), ("DOAS_USER", "no such user")];
+        for (name, value) in wrong {
+            let refused = named(name, value).unwrap_err().to_string();
+            assert_eq!(refused, format!("{name} is `{value}`, which names no user"));
+        }
+    }
+
+    #[test]
+    fn root_that_nobody_called_works_for_itself_and_who_is_not_root_for_nobody_else() {
+        assert_eq!(Identity::behind_root([]).unwrap(), None);
+        let env = pairs(&[("SUDO_UID", "65534")]);
+        let behind = Identity::behind_root(env.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())));
+        let expected = geteuid().is_root().then_some(NOBODY);
+        assert_eq!(behind.unwrap().map(|identity| identity.uid), expected);
     }
 
     /// What root's target becomes with these variables.
