@@ -260,8 +260,10 @@ pub const ALLOWED: &[Rule] = &[
             "import",
             "ipc",
             "layout",
+            "zygote",
         ]),
-        why: "shows results, and explains every name that one has (session: of counters); it starts nothing and records nothing",
+        why: "shows results, publishes their schemas, and explains every name that one has (session: of counters); it starts nothing and \
+              records nothing",
     },
     Rule { name: "cli", may_use: AnyOf(EVERYTHING), why: "wiring: the only one that sees all" },
     Rule {
