@@ -91,7 +91,6 @@ schemas: report-ui ## write docs/reference, docs/schemas and the page's types an
 	UPDATE_DOCS=1 cargo test --quiet --locked -p slowpath-house --test repository -- docs:: the_architecture
 	@scripts/fleet-python.sh
 	target/fleet-venv/bin/python -m slowpath_fleet.published_schemas docs/schemas
-	UPDATE_SCHEMAS=1 cargo test --quiet --locked -p slowpath-cli --test commands schemas
 	npm --prefix report-ui run --silent types
 
 # What is installed, and where the parts of it go that shells and man look for.

@@ -42,7 +42,8 @@ def diagnose(case: Case, runs: int) -> dict[str, Any]:
     with scratch("diagnosed", 0o755) as base:
         command = [
             SLOWPATH, "diagnose", "--json", "--quiet", "--cold", "--user", "nobody", "--ready", case.ready,
-            "--blocks", str(runs), "--env", "HOME={tmp}", "--env", "TMPDIR={tmp}", "-o", str(base / "out"), *case.options, "--", *case.command,
+            "--blocks", str(runs), "--max-time", "2h", "--env", "HOME={tmp}", "--env", "TMPDIR={tmp}",
+            "-o", str(base / "out"), *case.options, "--", *case.command,
         ]
         print(f"--- {case.title}", file=sys.stderr, flush=True)
         done = subprocess.run(command, stdout=subprocess.PIPE, check=False, text=True)

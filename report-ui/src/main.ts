@@ -11,7 +11,7 @@ import { readPage, UnreadableReport } from "./derive/read-report";
 import { displayText } from "./display-text";
 import type { Timeline } from "./derive/timeline";
 import { Selections } from "./selection";
-import { PAGE_BYTES, type Report } from "./types";
+import type { Report } from "./types";
 import { answerView } from "./views/answer";
 import { armsView } from "./views/arms";
 import { circumstancesView } from "./views/circumstances";
@@ -36,8 +36,8 @@ import { Tooltip } from "./views/tooltip";
 
 function show(report: Report, timeline: Timeline | null, root: HTMLElement): void {
   document.title = `Slowpath: ${displayText(report.title)}`;
-  const files = report.io_map ? groupReads(report.io_map, PAGE_BYTES) : [];
-  const totals = report.io_map ? ioTotals(report.io_map, files, PAGE_BYTES) : null;
+  const files = report.io_map ? groupReads(report.io_map) : [];
+  const totals = report.io_map ? ioTotals(report.io_map, files) : null;
   performance.mark("slowpath:derived");
   const tooltip = new Tooltip(document.body);
   const selections = new Selections();

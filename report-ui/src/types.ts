@@ -4,17 +4,15 @@
 // value to the other files of `derive/`.
 
 import type { HtmlComparison } from "./generated/comparison-page";
-import type { Bytes, Quantity, Report } from "./generated/report";
+import type { Quantity, Report } from "./generated/report";
 
 export type * from "./generated/report";
 
 export const SCHEMA: Report["schema"] = "slowpath-report/2";
 export const COMPARISON_SCHEMA: HtmlComparison["schema"] = "slowpath-comparison-page/1";
 
-/** A number of pages, or a page's index in its file; a page has `PAGE_BYTES` bytes. */
+/** A number of pages, or a page's index in its file; a page has as many bytes as the document with it says (`page_bytes`). */
 export type Pages = number;
-/** Bytes of a page, whatever pages the machine's kernel has. */
-export const PAGE_BYTES: Bytes = 4096;
 /** Milliseconds; only in launch samples, named by the suffix `_ms`. */
 export type Millis = number;
 

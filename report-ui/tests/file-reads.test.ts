@@ -19,7 +19,7 @@ const READS = `
   4   /etc/c  0     4      read
   5   /lib/a  32    2      fault
 `;
-const files = groupReads(mapFromText(FILES, READS), 4096);
+const files = groupReads(mapFromText(FILES, READS));
 const all = [true, true, true];
 
 test("reads are grouped by file and stay in the order of time", () => {
@@ -35,7 +35,7 @@ test("waste is what was read and not needed, and unknown where need is unknown",
 });
 
 test("a read past the recorded end of a file widens its picture", () => {
-  const [f] = groupReads(mapFromText("path pages needed\n/a 4 0-3", "h\n1 /a 2 8 fault"), 4096);
+  const [f] = groupReads(mapFromText("path pages needed\n/a 4 0-3", "h\n1 /a 2 8 fault"));
   assert.equal(f!.pageCount, 10);
   assert.equal(f!.pagesWasted, 6);
 });
@@ -50,7 +50,7 @@ test("the nearest read is found within the tolerances and not outside of them", 
 });
 
 test("of two reads at one place the later one is found, because it is drawn on top", () => {
-  const [f] = groupReads(mapFromText("path pages needed\n/a 40 ?", "h\n1 /a 0 8 fault\n1 /a 0 8 read"), 4096);
+  const [f] = groupReads(mapFromText("path pages needed\n/a 40 ?", "h\n1 /a 0 8 fault\n1 /a 0 8 read"));
   assert.equal(nearestRead(f!, 4, 1e6, { pages: 1, time: 1e6 }, all), 1);
 });
 
@@ -79,7 +79,7 @@ test("totals count each page once in each table", () => {
     { name: ".rodata", kind: "rodata", offset: 0, size: 10 * 4096 + 5 },
     { name: ".text", kind: "text", offset: 10 * 4096 + 5, size: 30 * 4096 },
   ];
-  const totals = ioTotals(map, groupReads(map, 4096), 4096);
+  const totals = ioTotals(map, groupReads(map));
   assert.deepEqual(totals.all, { reads: 5, pages: 50, wasted: 34, unjudged: 4 });
   assert.deepEqual(totals.byAsker.map((a) => a.pages), [14, 4, 32]);
   const sections = Object.fromEntries(totals.bySection.map((s) => [s.kind, s.amount]));
@@ -111,7 +111,17 @@ test("a set of pages counts members in any run, however its runs overlap", () =>
 
 test("a set of pages at the far end of a sparse file needs no memory for the hole", () => {
   const far = 2 ** 50;
-  const [f] = groupReads(mapFromText(`path pages needed\n/a ${far + 8} ${far}-${far + 3}`, `h\n1 /a ${far} 8 fault`), 4096);
+  const [f] = groupReads(mapFromText(`path pages needed\n/a ${far + 8} ${far}-${far + 3}`, `h\n1 /a ${far} 8 fault`));
   assert.equal(f!.pagesWasted, 4);
   assert.ok(f!.needed!.has(far + 3) && !f!.needed!.has(far + 4));
+});
+
+test("bytes follow the page that the map counts in", () => {
+  const map = mapFromText("path pages needed\n/a 4 0-1", "h\n1 /a 0 4 fault", 65_536);
+  map.files[0]!.sections = [{ name: ".text", kind: "text", offset: 65_536, size: 65_536 }];
+  const [f] = groupReads(map);
+  assert.equal(f!.pageCount, 4);
+  const totals = ioTotals(map, groupReads(map));
+  assert.equal(totals.pageBytes, 65_536);
+  assert.equal(totals.bySection.find((s) => s.kind === "text")?.amount.pages, 1);
 });

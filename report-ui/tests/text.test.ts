@@ -42,9 +42,10 @@ test("data of another schema, cut-off data and broken columns are refused with a
   refused("{", /not complete JSON/);
   refused('{"schema":"other/1"}', /schema slowpath-report\/2/);
   refused("null", /schema/);
-  const map = { duration_ns: 1, ready_ns: null, files: [], processes: [], askers: ["fault"], reads: { t_ns: [1], file: [0], page: [0], pages: [1], asker: [0], process: [0] } };
+  const map = { page_bytes: 4096, duration_ns: 1, ready_ns: null, files: [], processes: [], askers: ["fault"], reads: { t_ns: [1], file: [0], page: [0], pages: [1], asker: [0], process: [0] } };
   refused(JSON.stringify(reportOf({ io_map: map })), /Read 0 names file 0, of which there are 0/);
   refused(JSON.stringify(reportOf({ io_map: { ...map, reads: { ...map.reads, page: [] } } })), /Column "page" of the reads has 0 rows, "t_ns" has 1/);
+  refused(JSON.stringify(reportOf({ io_map: { ...map, page_bytes: 0 } })), /A page of the I\/O map has 0 bytes/);
 });
 
 test("numbers carry three significant digits, exact ones no false decimals", () => {

@@ -2,8 +2,8 @@
 //!
 //! Owns what rows mean, in folders: what was read ([`io`]), memory ([`memory`]), where time went ([`time`]), call stacks ([`stacks`]), how
 //! processes start ([`starts`]), and the findings ([`findings`]). Beside them: processes ([`processes`]), what a recording cost as another
-//! one can be laid beside it ([`metrics`]), and how all of that is printed ([`printed`]). Leaves recording to `capture`, plans on disk and
-//! trials to `fix` and `verify`, inference between arms to `experiment`.
+//! one can be laid beside it ([`metrics`]), sets of recordings laid beside each other ([`recording_comparison`]), and how all of that is
+//! printed ([`printed`]). Leaves recording to `capture`, plans on disk and trials to `fix` and `verify`, inference to `experiment`.
 //!
 //! [`launch_facts::LaunchFacts`] derives everything of one recording once; the others take it from there.
 
@@ -21,6 +21,7 @@ pub mod needs;
 pub mod not_recorded;
 pub mod printed;
 pub mod processes;
+pub mod recording_comparison;
 pub mod stacks;
 pub mod starts;
 pub mod threshold;

@@ -6,8 +6,8 @@
 //! missing, so that the two are never mixed up ([`sources`]).
 //!
 //! Leaves the figures' own meaning to the modules that compute them ([`crate::time::usage`], [`crate::stacks::attribution`],
-//! [`crate::time::ledger`], [`crate::findings`]), each of which looks at the recording once, and the comparison to `report`, which may use
-//! `experiment`.
+//! [`crate::time::ledger`], [`crate::findings`]), each of which looks at the recording once, and the comparison to
+//! [`crate::recording_comparison`].
 
 mod collect;
 mod sources;

@@ -2,9 +2,10 @@
 //!
 //! Owns: which factors there are and how each is read ([`factors`]), of a process that runs here or of a copy of the kernel's files
 //! ([`Snapshot`]); what differs between two contexts and what is known of its cost ([`differences`]); which differences are known to
-//! follow from each other ([`chains`]); which of them a launch can have one by one, and how ([`toggles`]). Reading changes nothing and needs no privilege for one's own processes. what a word
-//! of the user names ([`named`]). Leaves to others: starting
-//! programs (`launch`, `session`), and every measurement (`verify`, `experiment`): a difference is no cause.
+//! follow from each other ([`chains`]); which of them a launch can have one by one, and how ([`toggles`]); what a word of the user names
+//! ([`named`]); the JSON of a context and of a comparison ([`printed`]). Reading changes nothing and needs no privilege for one's own
+//! processes. Leaves to others: starting programs (`launch`, `session`), screens (`report`), and every measurement (`verify`,
+//! `experiment`): a difference is no cause.
 
 pub mod chains;
 pub mod difference;
@@ -16,6 +17,7 @@ mod filters;
 mod hanging;
 pub mod named;
 mod place;
+pub mod printed;
 mod reading;
 mod saved;
 mod snapshot;

@@ -14,10 +14,6 @@ use slowpath_session::{interrupt, recorded_launch};
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::{Missing, declared};
 use slowpath_verify::lab_session;
-use std::time::Duration;
-
-/// Time for everything where none is asked for.
-pub const USUAL_LIMIT: Duration = Duration::from_secs(300);
 
 /// Launches that looking at cold starts takes: the first look, those recorded at readahead 0, which are several times as slow, the
 /// recorded cold one, and the pilots.
@@ -114,7 +110,7 @@ fn too_slow(warm: Option<&warm::Looked>, limit: &TimeLimit) -> Option<Unavailabl
                 warm.pace.as_secs_f64(),
                 left.as_secs_f64()
             ),
-            "a larger --max-time, or `slowpath diagnose --cold`",
+            "a larger --max-time, or `slowpath diagnose --cold`, which has all of it",
         )
     })
 }

@@ -37,7 +37,6 @@ pub mod running_artifacts;
 mod time_limit;
 mod warm;
 
-pub use both::USUAL_LIMIT;
 pub use hidden_by_root::used_artifacts;
 pub use time_limit::TimeLimit;
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// What launches take more than untreated ones before did, at most in the usual case: those with a sham or a fix, and repeated ones.
 const SLACK: f64 = 1.25;
 
-/// The time for everything.
+/// The time for everything: for looking at launches, which is done however long it takes, and for the trials after that.
 pub struct TimeLimit {
     until: Option<Instant>,
     whole: Duration,
@@ -23,13 +23,12 @@ pub struct Too {
 }
 
 impl TimeLimit {
-    /// From now on; none is no limit.
-    pub fn from_now(limit: Option<Duration>) -> Self {
-        let whole = limit.unwrap_or(Duration::MAX);
-        Self { until: limit.and_then(|limit| Instant::now().checked_add(limit)), whole }
+    /// From now on.
+    pub fn from_now(whole: Duration) -> Self {
+        Self { until: Instant::now().checked_add(whole), whole }
     }
 
-    /// What is left; `None` without a limit.
+    /// What is left; `None` where it is longer than the clock can hold.
     pub fn left(&self) -> Option<Duration> {
         self.until.map(|until| until.saturating_duration_since(Instant::now()))
     }
@@ -39,7 +38,7 @@ impl TimeLimit {
         self.left().is_some_and(|left| left.is_zero())
     }
 
-    /// When it is over; `None` without a limit.
+    /// When it is over; `None` where it is longer than the clock can hold.
     pub fn until(&self) -> Option<Instant> {
         self.until
     }
@@ -88,17 +87,17 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_all_blocks_are_run_and_a_limit_is_told_where_it_is_too_short() {
+    fn with_all_the_time_there_is_all_blocks_are_run_and_a_limit_is_told_where_it_is_too_short() {
         let hour = Duration::from_secs(3600);
-        assert_eq!(TimeLimit::from_now(None).blocks(15, Level::P95.shared_by(4), hour, hour).ok(), Some(15));
-        let minute = TimeLimit::from_now(Some(Duration::from_secs(60)));
+        assert_eq!(TimeLimit::from_now(Duration::MAX).blocks(15, Level::P95.shared_by(4), hour, hour).ok(), Some(15));
+        let minute = TimeLimit::from_now(Duration::from_secs(60));
         let said = minute.blocks(15, Level::P95, hour, Duration::ZERO).err().unwrap().long;
         assert_eq!(said, "its launches take some 450 min, more than is left of 60 s (--max-time)");
     }
 
     #[test]
     fn what_comes_before_the_first_block_takes_time_too() {
-        let limit = TimeLimit::from_now(Some(Duration::from_secs(100)));
+        let limit = TimeLimit::from_now(Duration::from_secs(100));
         let blocks = |before| limit.blocks(15, Level::P95, Duration::from_secs(8), Duration::from_secs(before)).ok();
         assert_eq!(blocks(0), Some(9));
         assert_eq!(blocks(16), Some(7));
@@ -107,8 +106,8 @@ mod tests {
 
     #[test]
     fn a_limit_that_has_passed_is_over() {
-        assert!(TimeLimit::from_now(Some(Duration::ZERO)).is_over());
-        assert!(!TimeLimit::from_now(Some(Duration::from_secs(60))).is_over());
-        assert!(!TimeLimit::from_now(None).is_over());
+        assert!(TimeLimit::from_now(Duration::ZERO).is_over());
+        assert!(!TimeLimit::from_now(Duration::from_secs(60)).is_over());
+        assert!(!TimeLimit::from_now(Duration::MAX).is_over());
     }
 }

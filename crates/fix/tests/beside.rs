@@ -2,10 +2,12 @@
 
 mod support;
 
+use serde_json::Value;
 use slowpath_fix::preload_plan::beside::{BesideError, run_beside};
 use slowpath_fix::preload_plan::open::SkipReason;
 use slowpath_fix::preload_plan::replay::{ReplayLimits, ReplayReport};
 use slowpath_fix::preload_plan::{PreloadPlan, file};
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -120,6 +122,16 @@ fn wait_for_report(path: &Path) -> Option<ReplayReport> {
     None
 }
 
+/// The file has the keys of the published schema, and names it.
+fn assert_is_published(report: &Path) {
+    let said: Value = serde_json::from_slice(&fs::read(report).unwrap()).unwrap();
+    let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas/preload-replay.json");
+    let schema: Value = serde_json::from_slice(&fs::read(published).unwrap()).unwrap();
+    assert_eq!(said["schema"], schema["properties"]["schema"]["const"], "{said}");
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+    assert_eq!(keys(&said), keys(&schema["properties"]));
+}
+
 #[test]
 fn the_command_keeps_the_pid_and_finds_no_child_no_descriptor_and_the_default_sigpipe() {
     let (_guard, directory) = directory();
@@ -134,6 +146,7 @@ fn the_command_keeps_the_pid_and_finds_no_child_no_descriptor_and_the_default_si
     let pid = child.id();
     let result = wait_for_report(&report).expect("the prefetcher reports while the command runs");
     assert_eq!((result.ranges, result.bytes.0), (1, 64 * 4096));
+    assert_is_published(&report);
     assert!(wait_for_resident(&data, 64).iter().all(|page| *page));
     fs::write(directory.join("end"), "").unwrap();
     let lines = lines(&child.wait_with_output().unwrap());

@@ -92,9 +92,9 @@ pub const ALLOWED: &[Rule] = &[
     },
     Rule {
         name: "analysis",
-        may_use: Exactly(&["tables", "recording", "artifacts"]),
+        may_use: Exactly(&["tables", "recording", "experiment", "artifacts"]),
         why: "explains recordings of any age and machine, so it never calls the recorder or a launch; of artifacts it asks what is one by \
-              its name, never the disk",
+              its name, never the disk; sets of recordings are compared by experiment, which is pure too",
     },
     Rule {
         name: "fix",
@@ -261,8 +261,10 @@ pub const ALLOWED: &[Rule] = &[
             "import",
             "ipc",
             "layout",
+            "zygote",
         ]),
-        why: "shows results, and explains every name that one has (session: of counters); it starts nothing and records nothing",
+        why: "shows results, publishes their schemas, and explains every name that one has (session: of counters); it starts nothing and \
+              records nothing",
     },
     Rule { name: "cli", may_use: AnyOf(EVERYTHING), why: "wiring: the only one that sees all" },
     Rule {

@@ -1,6 +1,6 @@
 //! Which section of a binary costs which pages: what `slowpath layout why` prints.
 
-use crate::inputs;
+use crate::inputs::{self, TracedUse};
 use crate::order::chosen;
 use crate::why::{SectionPages, sections};
 use schemars::JsonSchema;
@@ -23,6 +23,8 @@ pub struct Explained {
     pub binary: String,
     /// Traces of it.
     pub traces: u64,
+    /// Bytes of a page here: of the kernel that the traces are from; where these differ, of the one with the largest.
+    pub page_size: u64,
     /// Relocations that add the base of the file.
     pub relative_relocations: u64,
     /// Relocations that look up a symbol.
@@ -36,7 +38,7 @@ pub struct Explained {
 pub struct ExplainedSection {
     /// Its name.
     pub name: String,
-    /// Pages (4 KiB) of the whole section.
+    /// Pages of `page_size` bytes of the whole section.
     pub pages: u64,
     /// Pages that a start needs; none where it is not known.
     pub needed: Option<f64>,
@@ -62,9 +64,9 @@ pub struct ExplainedRemedy {
 pub fn explained(path: &Path, traces: &[PathBuf]) -> Result<Explained, Failure> {
     let bytes = inputs::bytes_of(path, inputs::MOST_BINARY)?;
     let binary = Binary::of_elf(&bytes).map_err(|error| inputs::unreadable(path, &error))?;
-    let works = inputs::works(path, &binary, traces)?;
+    let TracedUse { works, page } = inputs::works(path, &binary, traces)?;
     let relocations = Relocations::of_elf(&bytes, &binary);
-    let code = inputs::code(&binary);
+    let code = inputs::code(&binary, page);
     let rows = sections(&binary, &relocations, &works, &code, chosen(&works, &code));
     let section = |row: SectionPages| ExplainedSection {
         name: row.section,
@@ -81,6 +83,7 @@ pub fn explained(path: &Path, traces: &[PathBuf]) -> Result<Explained, Failure> 
         schema: SCHEMA.to_owned(),
         binary: path.to_string_lossy().into_owned(),
         traces: works.len() as u64,
+        page_size: code.page(),
         relative_relocations: (relocations.relative.len() + relocations.packed.len()) as u64,
         symbolic_relocations: relocations.symbolic.len() as u64,
         sections: rows.into_iter().map(section).collect(),

@@ -14,7 +14,7 @@ pub fn trace(bytes: &[u8]) {
     let all = work(&trace, object);
     let (one, other) = all.split_at(all.len() / 2);
     let works = [one.to_vec(), other.to_vec()];
-    let code = Code::of_works(&works);
+    let code = Code::of_works(&works).on_pages_of(trace.page());
     current(&code, &works);
     for algorithm in ALGORITHMS {
         let order = (algorithm.order)(&works);

@@ -3,7 +3,7 @@
 
 use crate::order::{Used, Work, work};
 use crate::score::Code;
-use crate::trace_file::{MOST_BYTES, Trace};
+use crate::trace_file::{MOST_BYTES, Trace, page_of};
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::foreign_file;
 use slowpath_symbols::binary::Binary;
@@ -35,8 +35,16 @@ pub(crate) fn binary(path: &Path) -> Result<Binary, Failure> {
     Binary::of_elf(&bytes_of(path, MOST_BINARY)?).map_err(|error| unreadable(path, &error))
 }
 
+/// What traces used of a binary.
+pub(crate) struct TracedUse {
+    /// A work each.
+    pub works: Vec<Work>,
+    /// Bytes of a page of the kernels that they ran on.
+    pub page: u64,
+}
+
 /// What traces used of a binary; at least one did.
-pub(crate) fn works(path: &Path, binary: &Binary, paths: &[PathBuf]) -> Result<Vec<Work>, Failure> {
+pub(crate) fn works(path: &Path, binary: &Binary, paths: &[PathBuf]) -> Result<TracedUse, Failure> {
     let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let real = real.to_string_lossy();
     let traces = traces(paths)?;
@@ -49,16 +57,17 @@ pub(crate) fn works(path: &Path, binary: &Binary, paths: &[PathBuf]) -> Result<V
         let why = format!("no trace shows a use of {}", path.display());
         return Err(Failure::new(Kind::Usage, why).hint("it is found by its build-id: another build has another"));
     }
-    Ok(works)
+    let of_binary = |trace: &&Trace| trace.object(&real, binary.build_id.as_deref()).is_some();
+    Ok(TracedUse { works, page: page_of(traces.iter().filter(of_binary)) })
 }
 
-/// The code of a binary.
-pub(crate) fn code(binary: &Binary) -> Code {
+/// The code of a binary as a kernel with pages of so many bytes maps it.
+pub(crate) fn code(binary: &Binary, page: u64) -> Code {
     let functions = binary.functions.iter().map(|function| Used { address: function.address, size: function.size });
     // A linker orders sections within `.text`; without section headers the segment is all that is known.
     let text = binary.sections.iter().find(|section| section.name == ".text");
     let text = text.map(|section| section.address..section.address.saturating_add(section.size));
     let segment = || binary.code_at(binary.entry).map(|part| part.address..part.address.saturating_add(part.size));
     let names = binary.functions.iter().filter_map(|function| Some((function.name.as_deref()?, function.address)));
-    Code::new(functions.collect(), text.or_else(segment)).with_names(names)
+    Code::new(functions.collect(), text.or_else(segment)).with_names(names).on_pages_of(page)
 }

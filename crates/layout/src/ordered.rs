@@ -4,7 +4,7 @@ use crate::inputs;
 use crate::order::names::Rebuilt;
 use crate::order::{FORMATS, OrderedFunction, algorithm, chosen, named, work};
 use crate::score::Code;
-use crate::trace_file::{FirstUse, Trace};
+use crate::trace_file::{FirstUse, Trace, page_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_session::failure::{Failure, Kind};
@@ -93,8 +93,9 @@ pub fn make(wanted: &OrderWanted) -> Result<Ordered, Failure> {
         return Err(Failure::new(Kind::Usage, why).hint(format!("they have: {}", known.join(", "))));
     }
     let works: Vec<_> = with.iter().map(|(trace, object)| work(trace, *object)).collect();
+    let page = page_of(with.iter().map(|(trace, _)| *trace));
     let by_name = algorithm(&wanted.algorithm);
-    let algorithm = by_name.unwrap_or_else(|| chosen(&works, &Code::of_works(&works)));
+    let algorithm = by_name.unwrap_or_else(|| chosen(&works, &Code::of_works(&works).on_pages_of(page)));
     let order = (algorithm.order)(&works);
     let uses: Vec<&FirstUse> = with.iter().flat_map(|(trace, object)| trace.uses_of(*object)).collect();
     let mut functions = named(&order, &uses);

@@ -154,7 +154,8 @@ pub fn make(wanted: &RepackWanted) -> Result<Repacked, Failure> {
                 })?;
             }
             Err(PlanFileError::NotAPlan) => {
-                add_works(&mut uses, &inputs::works(&path, &binary, std::slice::from_ref(order))?, &binary);
+                let traced = inputs::works(&path, &binary, std::slice::from_ref(order))?;
+                add_works(&mut uses, &traced.works, &binary);
             }
             Err(error) => return Err(inputs::unreadable(order, &error)),
         }

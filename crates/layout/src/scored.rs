@@ -1,6 +1,6 @@
 //! What orders of a binary would save: what `slowpath layout score` prints.
 
-use crate::inputs;
+use crate::inputs::{self, TracedUse};
 use crate::order::names::Rebuilt;
 use crate::order::{ALGORITHMS, read_names};
 use crate::score::{self, Cost};
@@ -26,6 +26,8 @@ pub struct Scored {
     pub build_id: Option<String>,
     /// Traces of it.
     pub traces: u64,
+    /// Bytes of a page here: of the kernel that the traces are from; where these differ, of the one with the largest.
+    pub page_size: u64,
     /// Its functions.
     pub functions: u64,
     /// Bytes of those.
@@ -54,7 +56,7 @@ pub struct ScoredOrder {
 /// Pages of code and their faults.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScoredCost {
-    /// Pages (4 KiB) touched.
+    /// Pages of `page_size` bytes touched.
     pub pages: f64,
     /// Faults when all pages are in the page cache.
     pub faults: f64,
@@ -77,8 +79,8 @@ impl From<Cost> for ScoredCost {
 /// A file cannot be read, or the traces show no use of the binary.
 pub fn scored(path: &Path, traces: &[PathBuf], order: Option<&Path>) -> Result<Scored, Failure> {
     let binary = inputs::binary(path)?;
-    let works = inputs::works(path, &binary, traces)?;
-    let code = inputs::code(&binary);
+    let TracedUse { works, page } = inputs::works(path, &binary, traces)?;
+    let code = inputs::code(&binary, page);
     let used = score::all_used(&works);
     let missing = || Failure::new(Kind::Usage, "the traces have no first uses");
     let current = score::current(&code, &works).ok_or_else(missing)?;
@@ -101,6 +103,7 @@ pub fn scored(path: &Path, traces: &[PathBuf], order: Option<&Path>) -> Result<S
         binary: path.to_string_lossy().into_owned(),
         build_id: binary.build_id.clone(),
         traces: works.len() as u64,
+        page_size: code.page(),
         functions: code.len() as u64,
         function_bytes: code.bytes(),
         used: used.len() as u64,

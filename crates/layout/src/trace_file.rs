@@ -4,6 +4,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use slowpath_tables::{PAGE_SIZE, page_of_kernel};
 
 /// Name and version of a trace.
 pub const TRACE_SCHEMA: &str = "slowpath-layout-trace/1";
@@ -26,6 +27,9 @@ pub struct Trace {
     pub command: Vec<String>,
     /// Machine of the code: `x86_64`.
     pub machine: String,
+    /// Bytes of a page of the kernel that the command ran on; 4096 in traces that do not say.
+    #[serde(default = "unsaid_page")]
+    pub page_size: u64,
     /// Whether shared objects were traced, not executables alone.
     pub all_objects: bool,
     /// Why it ended.
@@ -40,6 +44,10 @@ pub struct Trace {
     pub left_out: Vec<LeftOut>,
     /// First uses that were not kept because there were more than 1,048,576.
     pub lost: u64,
+}
+
+fn unsaid_page() -> u64 {
+    PAGE_SIZE
 }
 
 /// Why a trace ended.
@@ -171,6 +179,11 @@ pub enum TraceFileError {
     NoSuchObject(u32, usize),
 }
 
+/// Bytes of a page of the kernels of traces. Where these differ, the largest: a start there needs the most of a file.
+pub fn page_of<'a>(traces: impl IntoIterator<Item = &'a Trace>) -> u64 {
+    traces.into_iter().map(Trace::page).max().unwrap_or(PAGE_SIZE)
+}
+
 impl TracedObject {
     /// Whether less than half of its code is in functions that are known.
     pub fn is_mostly_unknown(&self) -> bool {
@@ -200,6 +213,11 @@ impl Trace {
         }
     }
 
+    /// Bytes of a page of its kernel; 4 KiB where it says what no kernel has.
+    pub fn page(&self) -> u64 {
+        page_of_kernel(self.page_size)
+    }
+
     /// The file of the first program, which is what the command is; none where it was left out.
     pub fn program(&self) -> Option<u32> {
         self.programs.iter().find_map(|program| program.object)
@@ -221,5 +239,27 @@ impl Trace {
         let mut seen = std::collections::HashSet::new();
         let of_it = self.first_uses.iter().filter(|used| used.object == object);
         of_it.filter(|used| seen.insert(used.address)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(page_size: &str) -> Trace {
+        let text = format!(
+            r#"{{"schema": "{TRACE_SCHEMA}", "created": "", "command": [], "machine": "x86_64", {page_size} "all_objects": false,
+                "ended": "stopped", "objects": [], "programs": [], "first_uses": [], "left_out": [], "lost": 0}}"#
+        );
+        Trace::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn pages_are_those_of_the_kernel_that_the_trace_is_from() {
+        let older = trace("");
+        let large = trace(r#""page_size": 65536,"#);
+        let nonsense = trace(r#""page_size": 18446744073709551615,"#);
+        assert_eq!([&older, &large, &nonsense].map(Trace::page), [4096, 65536, 4096]);
+        assert_eq!((page_of([&older, &large]), page_of([])), (65536, 4096));
     }
 }

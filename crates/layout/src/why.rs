@@ -2,13 +2,12 @@
 //!
 //! Owns what follows from the file and from traces of functions: pages of code that are used, pages that the run-time linker reads
 //! (relocation tables, symbols) and writes (data that holds addresses). Leaves pages of constants, unwinding tables and variables unknown:
-//! no trace of functions shows them. Pages are of 4 KiB, whatever the kernel's are, as in `score`.
+//! no trace of functions shows them. Pages are those of the kernel that the traces are from, as in `score`.
 
 use crate::order::{Algorithm, Work};
 use crate::score::{Code, held_out, train};
 use slowpath_symbols::binary::Binary;
 use slowpath_symbols::binary::relocations::{ENTRY, Relocations, packed_bytes};
-use slowpath_tables::PAGE_SIZE;
 use std::collections::BTreeSet;
 
 /// What a flag leaves of a section's pages.
@@ -35,10 +34,10 @@ pub struct SectionPages {
     pub remedies: Vec<Remedy>,
 }
 
-/// Pages with any of these bytes.
-fn pages(ranges: impl IntoIterator<Item = (u64, u64)>) -> BTreeSet<u64> {
+/// Pages of `page` bytes with any of these bytes.
+fn pages_of(page: u64, ranges: impl IntoIterator<Item = (u64, u64)>) -> BTreeSet<u64> {
     // No section of a file that is read has more.
-    let pages = |(at, size): (u64, u64)| at / PAGE_SIZE..=at.saturating_add(size.clamp(1, 2 << 30) - 1) / PAGE_SIZE;
+    let pages = |(at, size): (u64, u64)| at / page..=at.saturating_add(size.clamp(1, 2 << 30) - 1) / page;
     ranges.into_iter().flat_map(pages).collect()
 }
 
@@ -57,12 +56,13 @@ pub fn sections(
     // At an address of its own the program needs no base added; a library always does, and no flag changes that.
     let can_be_fixed = binary.has_interpreter && !binary.fixed;
     let based: Vec<u64> = relocations.relative.iter().chain(&relocations.packed).copied().collect();
-    let dirty = pages(words(&based).chain(words(&relocations.symbolic)));
-    let without_base = pages(words(&relocations.symbolic));
+    let page = code.page();
+    let dirty = pages_of(page, words(&based).chain(words(&relocations.symbolic)));
+    let without_base = pages_of(page, words(&relocations.symbolic));
     let tables = |address: u64| relocations.tables.iter().any(|(at, _)| *at == address);
     let searched = [".dynsym", ".dynstr", ".gnu.hash", ".hash", ".gnu.version"];
     let row = |section: &slowpath_symbols::binary::BinarySection| {
-        let own = pages([(section.address, section.size)]);
+        let own = pages_of(page, [(section.address, section.size)]);
         let count = |set: &BTreeSet<u64>| own.intersection(set).count();
         let mut row = SectionPages {
             section: section.name.clone(),
@@ -91,13 +91,12 @@ pub fn sections(
                 let unaligned = relocations.relative.iter().filter(|address| **address % 8 != 0).count() as u64;
                 let kept = (relocations.symbolic.len() as u64 + unaligned) * ENTRY;
                 let packed = packed_bytes(&relocations.relative);
-                let left = (kept.div_ceil(PAGE_SIZE) + packed.div_ceil(PAGE_SIZE)) as f64;
+                let left = (kept.div_ceil(page) + packed.div_ceil(page)) as f64;
                 row.remedies
                     .push(Remedy { flag: "-Wl,-z,pack-relative-relocs".to_owned(), pages: left.min(own.len() as f64) });
                 if can_be_fixed {
                     let symbolic = relocations.symbolic.len() as u64 * ENTRY;
-                    row.remedies
-                        .push(Remedy { flag: "-no-pie".to_owned(), pages: symbolic.div_ceil(PAGE_SIZE) as f64 });
+                    row.remedies.push(Remedy { flag: "-no-pie".to_owned(), pages: symbolic.div_ceil(page) as f64 });
                 }
             }
         } else if searched.contains(&section.name.as_str()) && !relocations.symbolic.is_empty() {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use slowpath_tables::missing::declared;
-use slowpath_tables::{Bytes, Losses, Nanos, PAGE_SIZE, Unavailable, escape_json};
+use slowpath_tables::{Bytes, Losses, Nanos, Unavailable, escape_json, page_of_kernel};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
@@ -141,14 +141,10 @@ pub struct Host {
     pub huge_pages: Option<HugePages>,
 }
 
-/// Largest page of a kernel that is recorded: arm64 has them of 4, 16 and 64 KiB.
-const LARGEST_PAGE: u64 = 64 << 10;
-
 impl Host {
     /// Bytes of a page of its kernel: what one page fault brings. 4 KiB where a recording does not say.
     pub fn page(&self) -> u64 {
-        let is_one = self.page_size.is_power_of_two() && (PAGE_SIZE..=LARGEST_PAGE).contains(&self.page_size);
-        if is_one { self.page_size } else { PAGE_SIZE }
+        page_of_kernel(self.page_size)
     }
 
     /// Bytes of a huge page: a page table is a page of entries of eight bytes, one of which maps that much.

@@ -1,10 +1,10 @@
 //! What the HTML page of a comparison holds.
 //!
-//! Owns that shape. Leaves the figures to [`crate::recording_comparison`], [`crate::flame_graphs`] and [`crate::side_by_side`], and the
+//! Owns that shape. Leaves the figures to `analysis`, [`crate::flame_graphs`] and [`crate::side_by_side`], and the
 //! page to `report-ui`.
 
+use crate::RecordingComparison;
 use crate::flame_graphs::DifferentialFlames;
-use crate::recording_comparison::RecordingComparison;
 use crate::side_by_side::SideBySide;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

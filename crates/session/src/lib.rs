@@ -8,7 +8,7 @@
 //! how all of that fails ([`failure`]).
 //!
 //! Leaves to others: what is recorded and decoded (`capture`), how a launch is made (`launch`) and a process is confined (`process`),
-//! the files of a recording (`recording`), what it means, and everything that a command prints.
+//! the files of a recording (`recording`), what it means, and screens; of JSON, what `record` prints is here ([`printed`]).
 
 pub mod failure;
 pub mod fleet_package;
@@ -20,6 +20,7 @@ pub mod interrupt;
 mod memory_cost;
 pub mod open_recording;
 pub mod output_directory;
+pub mod printed;
 pub mod progress;
 pub mod recorded_command;
 pub mod recorded_launch;

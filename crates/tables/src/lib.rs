@@ -34,7 +34,7 @@ pub use rows::{
     BlockIo, Exec, Exit, Fault, File, FirstWait, Fork, Mapping, Open, PageCache, Read, Readahead, Section, all_tables,
 };
 pub use time_of_day::rfc3339;
-pub use units::{Bytes, FileKey, Nanos, PAGE_SIZE, Pages, ProcessKey};
+pub use units::{Bytes, FileKey, Nanos, PAGE_SIZE, Pages, ProcessKey, page_of_kernel};
 pub use vocabulary::{
     Asker, CpuEventKind, FaultKind, FrameKind, LookMoment, MappingOp, MemoryCallKind, MemoryWorkKind, OffCpuReason,
     PageCacheOp, RefusedCall, SectionKind,

@@ -9,6 +9,15 @@ use std::ops::{Add, AddAssign, Sub};
 /// Bytes of one page as tables and plans count them, whatever pages a kernel has: one of 64 KiB is sixteen of these.
 pub const PAGE_SIZE: u64 = 4096;
 
+/// The largest page of a kernel that Slowpath knows: arm64 has them of 4, 16 and 64 KiB.
+const LARGEST_PAGE: u64 = 64 << 10;
+
+/// Bytes of a kernel's page where a file says `said` of it: that, or 4 KiB where no kernel has such pages.
+pub fn page_of_kernel(said: u64) -> u64 {
+    let is_one = said.is_power_of_two() && (PAGE_SIZE..=LARGEST_PAGE).contains(&said);
+    if is_one { said } else { PAGE_SIZE }
+}
+
 macro_rules! unit {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

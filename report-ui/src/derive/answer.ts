@@ -5,7 +5,7 @@
 // no interval), the sentence says that instead.
 
 import { bytes, count, duration, percent, quantityInterval, quantityValue } from "../format";
-import { PAGE_BYTES, type Diagnosis, type Finding, type Report } from "../types";
+import type { Diagnosis, Finding, Report } from "../types";
 import { armLabel, armsPicture, millisOf, type ArmRow, type ArmsPicture } from "./arms";
 import type { IoTotals } from "./io-totals";
 import { headlineArm, whatWasTried } from "./tried";
@@ -104,7 +104,7 @@ function launchFigures(diagnosis: Diagnosis, picture: ArmsPicture): Answer["figu
 
 function ioFigures(totals: IoTotals | null): Answer["figures"] {
   if (!totals || totals.all.reads === 0) return [];
-  const size = PAGE_BYTES;
+  const size = totals.pageBytes;
   const judged = totals.all.pages - totals.all.unjudged;
   return [
     { label: "read from storage", value: bytes(totals.all.pages * size), detail: `${count(totals.all.reads)} reads, ${count(totals.filesRead)} files` },

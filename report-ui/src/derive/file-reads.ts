@@ -27,7 +27,7 @@ export interface FileReads {
 }
 
 /** One entry per file of the map, in its order. */
-export function groupReads(map: IoMap, pageSize: number): FileReads[] {
+export function groupReads(map: IoMap): FileReads[] {
   const { reads, files } = map;
   const rows = reads.t_ns.length;
   const starts = new Uint32Array(files.length + 1);
@@ -59,7 +59,7 @@ export function groupReads(map: IoMap, pageSize: number): FileReads[] {
       asker: asker.subarray(a, b),
       process: process.subarray(a, b),
     };
-    let pageCount = Math.max(1, Math.ceil(file.size / pageSize));
+    let pageCount = Math.max(1, Math.ceil(file.size / map.page_bytes));
     let pagesRead = 0;
     for (let i = 0; i < own.t.length; i++) {
       pageCount = Math.max(pageCount, own.page[i]! + own.pages[i]!);

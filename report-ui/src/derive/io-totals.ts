@@ -3,7 +3,7 @@
 // Owns the figures beside the picture. Each page of each read is counted once, in one group of each
 // table, so the groups add up to the total.
 
-import type { IoMap, Nanos, Pages } from "../types";
+import type { Bytes, IoMap, Nanos, Pages } from "../types";
 import { neededPagesOfRead, type FileReads } from "./file-reads";
 
 export interface Amount {
@@ -16,6 +16,7 @@ export interface Amount {
 }
 
 export interface IoTotals {
+  pageBytes: Bytes;
   all: Amount;
   byAsker: Amount[];
   /** By section kind, most pages first; pages outside every section are "outside sections". */
@@ -27,7 +28,7 @@ export interface IoTotals {
 
 const nothing = (): Amount => ({ reads: 0, pages: 0, wasted: 0, unjudged: 0 });
 
-export function ioTotals(map: IoMap, files: readonly FileReads[], pageSize: number): IoTotals {
+export function ioTotals(map: IoMap, files: readonly FileReads[]): IoTotals {
   const all = nothing();
   const byAsker = map.askers.map(nothing);
   const sections = new Map<string, Amount>();
@@ -36,7 +37,7 @@ export function ioTotals(map: IoMap, files: readonly FileReads[], pageSize: numb
   for (const f of files) {
     if (f.t.length > 0) filesRead++;
     if (f.file.pages_needed !== null) pagesNeeded = (pagesNeeded ?? 0) + f.file.pages_needed;
-    const bounds = sectionBounds(f, pageSize);
+    const bounds = sectionBounds(f, map.page_bytes);
     for (let i = 0; i < f.t.length; i++) {
       const needed = neededPagesOfRead(f, i);
       addPages(byAsker[f.asker[i]!]!, f.pages[i]!, needed).reads++;
@@ -45,7 +46,7 @@ export function ioTotals(map: IoMap, files: readonly FileReads[], pageSize: numb
   }
   for (const amount of byAsker) for (const key of ["reads", "pages", "wasted", "unjudged"] as const) all[key] += amount[key];
   const bySection = [...sections].map(([kind, amount]) => ({ kind, amount })).sort((a, b) => b.amount.pages - a.amount.pages);
-  return { all, byAsker, bySection, filesRead, pagesNeeded };
+  return { pageBytes: map.page_bytes, all, byAsker, bySection, filesRead, pagesNeeded };
 }
 
 function addPages(amount: Amount, pages: Pages, needed: Pages | null): Amount {

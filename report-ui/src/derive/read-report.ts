@@ -60,6 +60,7 @@ function checkLaunches({ groups, launches, spans, other_spans_ns }: SideBySide):
 
 function checkColumns(map: IoMap): void {
   const { reads } = map;
+  if (!(map.page_bytes > 0)) throw new UnreadableReport(`A page of the I/O map has ${map.page_bytes} bytes.`);
   const rows = reads.t_ns.length;
   for (const name of ["file", "page", "pages", "asker", "process"] as const) {
     if (reads[name].length !== rows) {

@@ -4,7 +4,7 @@ import { selectFiles, type FileOrder, type FileReads } from "../derive/file-read
 import { fileRows, type Amount, type IoTotals } from "../derive/io-totals";
 import { bytes, count, duration, percent } from "../format";
 import { isOfProcess, type Selection, type Selections } from "../selection";
-import { PAGE_BYTES, type Report } from "../types";
+import type { Report } from "../types";
 import { h, section, type Child } from "./element";
 import { filesTable } from "./files-table";
 import { IoPanel, type MapState } from "./io-panel";
@@ -27,7 +27,7 @@ export function ioMapView(report: Report, files: readonly FileReads[], totals: I
     const why = map ? "The recording holds no read of a file: everything was in memory already, or the probe was not available (see below)." : "The recording holds no page cache events, so there is no picture of the reads.";
     return { element: section("io-map", "I/O map", h("p", { class: "empty" }, why)), start: () => undefined };
   }
-  const pageSize = PAGE_BYTES;
+  const pageSize = map.page_bytes;
   const lastRead = files.reduce((last, f) => Math.max(last, f.t[f.t.length - 1] ?? 0), 0);
   const end = Math.max(map.duration_ns, lastRead, 1);
   // Reads long after the launch would squeeze the launch itself.

@@ -19,6 +19,8 @@ const SAME_INSTANT: Nanos = Nanos(20_000);
 /// A map of all file reads of a launch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IoMap {
+    /// Bytes of a page, as pages are counted here, whatever pages the kernel has.
+    pub page_bytes: u64,
     /// From release of exec to the end of the recording.
     pub duration_ns: u64,
     /// From release to ready; null when there was no ready event.
@@ -195,6 +197,7 @@ pub fn io_map(facts: &LaunchFacts<'_>, needed: Option<&Demand>) -> IoMap {
         reads.process.push(process);
     }
     IoMap {
+        page_bytes: PAGE_SIZE,
         duration_ns: (facts.ended - facts.released).0,
         ready_ns: facts.ready.map(|ready| (ready - facts.released).0),
         files,

@@ -1,6 +1,12 @@
-//! Quantities from times and counts.
+//! Quantities from times, counts and estimates.
 
+use slowpath_experiment::Estimate;
 use slowpath_tables::{Nanos, Quantity, Unit};
+
+/// An estimate in a unit.
+pub fn of_estimate(estimate: Estimate, unit: Unit) -> Quantity {
+    Quantity { value: estimate.value, low: estimate.low, high: estimate.high, unit }
+}
 
 /// A time, in ms.
 pub fn milliseconds(time: Nanos) -> Quantity {

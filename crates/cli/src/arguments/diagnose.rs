@@ -36,10 +36,9 @@ pub struct DiagnoseArguments {
     /// at least 6 blocks, eight arms 9. --max-time may allow fewer.
     #[arg(long, alias = "runs", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub blocks: Option<u32>,
-    /// Total time limit, such as 90s or 10m: runs as many blocks as fit, and skips a trial if too few would fit for a verdict
-    /// [default: 5m; none with --cold or --warm].
-    #[arg(long, value_name = "T", value_parser = duration)]
-    pub max_time: Option<Duration>,
+    /// Total time limit, such as 90s or 10m: runs as many blocks as fit, and skips a trial if too few would fit for a verdict.
+    #[arg(long, value_name = "T", value_parser = duration, default_value = "5m")]
+    pub max_time: Duration,
     /// Cold launches: which arms to compare besides the untreated ones.
     #[arg(long, value_parser = arm_sets(), default_value = "quick")]
     pub arms: ArmSet,

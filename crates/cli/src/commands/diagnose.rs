@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::target::PATIENCE;
 use crate::{interrupt, recorded_launch};
-use slowpath_diagnose::{Case, Launches, TimeLimit, USUAL_LIMIT, diagnose, directory, kept};
+use slowpath_diagnose::{Case, Launches, TimeLimit, diagnose, directory, kept};
 use slowpath_launch::Identity;
 use slowpath_report::terminal::{self, Style};
 use slowpath_report::{Diagnosis, html_file};
@@ -40,9 +40,7 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
     interrupt::watch();
     let target = &super::target(&arguments.invocation, &arguments.command, Some(PATIENCE))?;
     let directory = &directory::prepare(arguments.output.as_deref(), &target.identity)?;
-    let is_both = launches == Launches::Both;
-    let limit = arguments.max_time.or(is_both.then_some(USUAL_LIMIT));
-    let limit = TimeLimit::from_now(limit);
+    let limit = TimeLimit::from_now(arguments.max_time);
     let progress = &Progress::new(arguments.quiet).until(limit.until());
     let case = Case {
         target,

@@ -62,7 +62,6 @@ mod relocations;
 mod repacked;
 mod repeated_starts;
 mod running;
-mod schemas;
 mod slow_ipc_replies;
 mod stack_audit;
 mod strace;

@@ -70,6 +70,7 @@ fn a_plan_is_run_without_privilege_and_everything_passes_through() {
     run(unprivileged(&plan, Some(&patient), &["/usr/bin/python3", "-c", waits, patient.to_str().unwrap()])).succeeds();
     let said: serde_json::Value = serde_json::from_slice(&fs::read(&patient).unwrap()).unwrap();
     assert!(said["bytes"].as_u64().is_some_and(|bytes| bytes >= 2 << 20), "{said}");
+    assert_eq!(said["schema"], "slowpath-replay/1");
 }
 
 #[test]

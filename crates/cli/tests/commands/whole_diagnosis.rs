@@ -103,6 +103,18 @@ fn a_cold_start_is_told_so_without_a_mode_and_a_limit_too_short_for_a_trial_is_k
     let gap = |what: &str| told["unavailable"].as_array().unwrap().iter().any(|gap| gap["what"] == what);
     let is_untried = || decided(&told, "preload_plan")["reason"].as_str().unwrap().contains("--max-time");
     assert!(gap("cold launches") || is_untried(), "{told:#}");
+
+    // Alone it is looked at however long that takes, and not tried.
+    let (told, _place) = diagnosed(&["--cold", "--max-time", "1s"], &["/usr/bin/python3", "-c", "import ssl"]);
+    assert!(decided(&told, "preload_plan")["reason"].as_str().unwrap().contains("--max-time"), "{told:#}");
+    assert!(!names(&told).is_empty(), "{told:#}");
+}
+
+#[test]
+fn every_diagnosis_of_launches_has_five_minutes_unless_it_is_given_other_time() {
+    let help = run(slowpath(["diagnose", "--help"])).stdout;
+    let (_, option) = help.split_once("--max-time <T>").unwrap();
+    assert!(option.split("--arms <").next().unwrap().contains("[default: 5m]"), "{help}");
 }
 
 #[test]

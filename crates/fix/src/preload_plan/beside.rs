@@ -13,6 +13,7 @@
 //! To be called while the process has one thread: after `fork` only that thread exists in the child.
 
 use crate::preload_plan::file;
+use crate::preload_plan::printed::PlanReplayed;
 use crate::preload_plan::reader::{Reader, ReaderError, refused};
 use crate::preload_plan::replay::{ReplayLimits, replay};
 use nix::errno::Errno;
@@ -66,8 +67,8 @@ pub enum BesideError {
 /// Starts a prefetcher for the plan in `plan` and becomes `command`; returns only when that fails.
 ///
 /// The plan is parsed by the prefetcher, so the command does not wait for it; a plan that is there and cannot be used costs one line on
-/// standard error and nothing else. `report`, where given, gets the [`crate::preload_plan::replay::ReplayReport`] as JSON when the
-/// prefetcher is done; an empty file then means that it was ended before.
+/// standard error and nothing else. `report`, where given, gets [`PlanReplayed`] as JSON when the prefetcher is
+/// done; an empty file then means that it was ended before.
 ///
 /// # Errors
 /// No command, no plan, no process, or a command that cannot be executed.
@@ -235,7 +236,8 @@ fn prefetch(opened: Opened, limits: &ReplayLimits, command: OwnedFd) {
     }
     let result = replay(&plan, limits);
     if let Some(mut report) = opened.report {
-        let _ = serde_json::to_writer(&mut report, &result).map(|()| report.flush());
+        let text = serde_json::to_vec(&PlanReplayed::from(result)).unwrap_or_default();
+        let _ = report.write_all(&text);
     }
 }
 

@@ -1,5 +1,5 @@
-//! What `slowpath preload check` and `slowpath preload replay` print as JSON: a report of [`super::check`] or [`super::replay`] under the
-//! name and version of its format.
+//! What `slowpath preload check`, `preload replay` and `preload run` print or write as JSON: a report of [`super::check`] or
+//! [`super::replay`] under the name and version of its format.
 
 use super::check::CheckReport;
 use super::replay::ReplayReport;
@@ -28,7 +28,7 @@ impl From<CheckReport> for PlanChecked {
     }
 }
 
-/// What `slowpath preload replay --json` prints: what a replay did.
+/// What `slowpath preload replay --json` prints, and `slowpath preload run --report FILE` writes: what a replay did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanReplayed {
     /// `slowpath-replay/1`.

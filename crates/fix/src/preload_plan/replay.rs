@@ -56,7 +56,7 @@ pub struct ReplayReport {
     pub skipped: BTreeMap<SkipReason, Skipped>,
     /// From the first to the last request; the data may still be on their way.
     pub elapsed_ns: Nanos,
-    /// Until the data of the last range were there; only after [`replay_and_wait`].
+    /// Until the data of the last range were there; null where nobody waited for them (`preload run`).
     pub arrived_ns: Option<Nanos>,
 }
 

@@ -14,7 +14,7 @@ use crate::order::{Used, Work};
 
 /// What a work costs where functions stand so.
 pub fn of_work(place: &Place, work: &Work) -> Cost {
-    cost(work.iter().flat_map(|used| place.pages(used)))
+    cost(place.page(), work.iter().flat_map(|used| place.pages(used)))
 }
 
 /// The mean of costs; none of nothing.

@@ -1,7 +1,7 @@
 //! Where functions stand, now and in an order.
 
 use crate::order::{Used, Work};
-use slowpath_tables::PAGE_SIZE;
+use slowpath_tables::{PAGE_SIZE, page_of_kernel};
 use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
 use std::rc::Rc;
@@ -27,6 +27,8 @@ pub struct Code {
     namesakes: HashMap<u64, Rc<[u64]>>,
     /// Addresses that a linker can fill in another order: its section `.text`.
     movable: Option<Range<u64>>,
+    /// Bytes of a page of the kernel that it starts on.
+    page: u64,
 }
 
 /// Where each function stands.
@@ -34,6 +36,8 @@ pub struct Code {
 pub struct Place {
     /// New addresses of functions that have moved.
     moved: HashMap<u64, u64>,
+    /// Bytes of a page.
+    page: u64,
 }
 
 impl Code {
@@ -41,7 +45,19 @@ impl Code {
     pub fn new(mut functions: Vec<Used>, movable: Option<Range<u64>>) -> Self {
         functions.sort_by_key(|function| function.address);
         functions.dedup_by_key(|function| function.address);
-        Self { functions, namesakes: HashMap::new(), movable }
+        Self { functions, namesakes: HashMap::new(), movable, page: PAGE_SIZE }
+    }
+
+    /// As a kernel with pages of so many bytes maps it: the one that traces are from ([`crate::trace_file::page_of`]).
+    #[must_use]
+    pub fn on_pages_of(mut self, bytes: u64) -> Self {
+        self.page = page_of_kernel(bytes);
+        self
+    }
+
+    /// Bytes of a page of the kernel that it starts on; 4 KiB where none was named.
+    pub fn page(&self) -> u64 {
+        self.page
     }
 
     /// With the names of functions, by address.
@@ -84,7 +100,7 @@ impl Code {
 
     /// As they stand now.
     pub fn current(&self) -> Place {
-        Place { moved: HashMap::new() }
+        Place { moved: HashMap::new(), page: self.page }
     }
 
     /// In an order: its functions first, one behind the other, then all others as they followed each other. Where the binary is not known,
@@ -117,16 +133,21 @@ impl Code {
                 put(function.address, function.size, &mut moved);
             }
         }
-        Place { moved }
+        Place { moved, page: self.page }
     }
 }
 
 impl Place {
-    /// The pages of 4 KiB of a function, by their numbers: no trace says which pages the kernel has that its program will start on.
+    /// Bytes of a page.
+    pub fn page(&self) -> u64 {
+        self.page
+    }
+
+    /// The pages of a function, by their numbers.
     pub fn pages(&self, function: &Used) -> RangeInclusive<u64> {
         let at = self.moved.get(&function.address).copied().unwrap_or(function.address);
         let size = function.size.clamp(1, LARGEST);
-        at / PAGE_SIZE..=at.saturating_add(size - 1) / PAGE_SIZE
+        at / self.page..=at.saturating_add(size - 1) / self.page
     }
 }
 
@@ -161,6 +182,18 @@ mod tests {
         let place = code.placed(&[0x4000, 0x3000]);
         let pages = |address| place.pages(&function(address));
         assert_eq!((pages(0x4000), pages(0x2000), pages(0x3000), pages(0x1000)), (1..=1, 1..=1, 2..=2, 2..=2));
+    }
+
+    #[test]
+    fn a_kernel_with_larger_pages_needs_fewer_of_them() {
+        let functions: Vec<Used> = (0..64).map(|at| Used { address: 0x1_0000 + at * 0x1000, size: 0x800 }).collect();
+        let code = Code::new(functions.clone(), Some(0x1_0000..0x5_0000));
+        let pages = |bytes| {
+            let place = code.clone().on_pages_of(bytes).current();
+            functions.iter().flat_map(|one| place.pages(one)).collect::<std::collections::BTreeSet<_>>().len()
+        };
+        assert_eq!([4 << 10, 16 << 10, 64 << 10].map(pages), [64, 16, 4]);
+        assert_eq!((pages(0), pages(12_288)), (64, 64), "what no kernel has is one of 4 KiB");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::TraceError;
 use super::machine::MACHINE;
 use super::program::Programs;
 use crate::trace_file::{Ended, FirstUse, MOST_USES, TRACE_SCHEMA, Trace, TracedProgram};
+use slowpath_process::page_size;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Instant;
 
@@ -97,6 +98,7 @@ impl Collected {
             created: String::new(),
             command: Vec::new(),
             machine: MACHINE.to_owned(),
+            page_size: page_size(),
             all_objects: self.all_objects,
             ended,
             first_uses: first_uses.collect(),

@@ -3,7 +3,7 @@
 use crate::inputs;
 use crate::order::{Format, Work as Uses, chosen, named, work};
 use crate::score::Code;
-use crate::trace_file::{FirstUse, Trace};
+use crate::trace_file::{FirstUse, Trace, page_of};
 use crate::tracer::{TraceHooks, Wanted, serve};
 use serde::{Deserialize, Serialize};
 use slowpath_launch::{EndPolicy, Launcher, StdioPolicy};
@@ -77,7 +77,8 @@ fn traced(target: &Target) -> Result<Trace, Failure> {
 fn written(traces: &[Trace], path: &str, format: &Format, order: &Path) -> Result<Ordered, Failure> {
     let with: Vec<(&Trace, u32)> = traces.iter().filter_map(|trace| Some((trace, trace.object(path, None)?))).collect();
     let works: Vec<Uses> = with.iter().map(|(trace, object)| work(trace, *object)).collect();
-    let algorithm = chosen(&works, &Code::of_works(&works));
+    let code = Code::of_works(&works).on_pages_of(page_of(with.iter().map(|(trace, _)| *trace)));
+    let algorithm = chosen(&works, &code);
     let uses: Vec<&FirstUse> = with.iter().flat_map(|(trace, object)| trace.uses_of(*object)).collect();
     let functions = named(&(algorithm.order)(&works), &uses);
     if functions.is_empty() {

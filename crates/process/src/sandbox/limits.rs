@@ -1,6 +1,7 @@
 //! Limits of a worker (getrlimit(2)).
 
 use super::Duty;
+use crate::page_size;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigHandler, Signal, signal};
 use std::io;
@@ -67,9 +68,7 @@ fn physical() -> u64 {
 fn inherited() -> io::Result<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm")?;
     let pages = statm.split_ascii_whitespace().nth(5).and_then(|pages| pages.parse::<u64>().ok());
-    // SAFETY: asks for a constant.
-    let size = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
     pages
-        .map(|pages| pages.saturating_mul(size))
+        .map(|pages| pages.saturating_mul(page_size()))
         .ok_or_else(|| io::Error::other("/proc/self/statm is not as documented"))
 }

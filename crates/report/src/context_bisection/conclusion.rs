@@ -1,7 +1,7 @@
 //! The answer of a bisection in a sentence.
 
-use super::{BisectedAnswer, BisectedCause, BisectionEnd, CauseKind, ContextBisection};
 use crate::terminal::{self, Style};
+use crate::{BisectedAnswer, BisectedCause, BisectionEnd, CauseKind, ContextBisection};
 use slowpath_tables::{Quantity, Unit};
 
 /// Names of remaining differences that a sentence holds.
@@ -160,12 +160,13 @@ fn because(found: &ContextBisection, cause: &BisectedCause) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::*;
+    use super::*;
+    use crate::context_bisection::sample;
 
     #[test]
     fn a_cause_is_told_with_effect_counter_and_remedy_with_its_price() {
         assert_eq!(
-            sample::bisection().concluded().conclusion,
+            of(&sample::bisection()),
             "slow takes +63.0 % (60.0..66.0) wall against fast, because of environment MALLOC_PERTURB_ (none -> 165): +62.0 % \
              (58.0..66.0), user 30.0 ms -> 49.0 ms. Remedy: take it out (trade-off: errors are found less often)"
         );
@@ -177,7 +178,7 @@ mod tests {
         if let Some(reproduction) = &mut found.reproduction {
             reproduction.unexplained = Some(Quantity::interval(200.0, 150.0, 260.0, Unit::Percent));
         }
-        let told = found.concluded().conclusion;
+        let told = of(&found);
         let words =
             "; +200 % (150..260) of it is not reproduced by what can be applied here; these differences remain: kernel";
         assert!(told.ends_with(words), "{told}");
@@ -187,15 +188,15 @@ mod tests {
     fn what_was_not_found_is_no_cause_and_what_remains_is_told() {
         let mut found = sample::bisection();
         found.effects = std::mem::take(&mut found.causes);
-        let told = found.clone().concluded().conclusion;
+        let told = of(&found);
         assert!(told.contains("changes the time by +62.0 % (58.0..66.0), by which mechanism is not shown"), "{told}");
         found.effects.clear();
         found.ended = BisectionEnd::TimeOver;
-        let told = found.clone().concluded().conclusion;
+        let told = of(&found);
         assert!(told.contains("none of the differences that can be applied here is shown to be the cause"), "{told}");
         assert!(told.contains("a longer --max-time") && told.ends_with("these differences remain: kernel"), "{told}");
         found.candidates.clear();
-        assert!(found.concluded().conclusion.contains("nothing that differs can be applied here by itself"));
+        assert!(of(&found).contains("nothing that differs can be applied here by itself"));
     }
 
     #[test]
@@ -207,7 +208,7 @@ mod tests {
             (BisectedAnswer::Faster, "exchange --fast and --slow"),
         ] {
             found.total.answer = answer;
-            let told = found.clone().concluded().conclusion;
+            let told = of(&found);
             assert!(told.contains(words), "{told}");
         }
     }
@@ -219,17 +220,17 @@ mod tests {
         found.total.difference = Some(Quantity::interval(9.0, -2.0, 21.0, Unit::Percent));
         found.total.enough = Some(Quantity::exact(399.2, Unit::S));
         assert_eq!(
-            found.clone().concluded().conclusion,
+            of(&found),
             "no difference was shown: slow could take up to 21.0 % more wall than fast, by 12 pairs; --max-time 400s would probably \
              decide it (the whole difference has 40 % of that)"
         );
         found.total.enough = None;
-        let told = found.clone().concluded().conclusion;
+        let told = of(&found);
         assert!(told.contains("more pairs are not made") && told.contains("--metric"), "{told}");
         found.ended = BisectionEnd::Stopped;
-        assert!(found.clone().concluded().conclusion.ends_with("it was interrupted before that was decided"));
+        assert!(of(&found).ends_with("it was interrupted before that was decided"));
         found.total.difference = None;
-        assert!(found.concluded().conclusion.contains("too few launches (12 pairs)"));
+        assert!(of(&found).contains("too few launches (12 pairs)"));
     }
 
     #[test]
@@ -237,7 +238,7 @@ mod tests {
         let told = |low| {
             let mut found = sample::bisection();
             found.rest = Some(Quantity::interval(8.0, low, 12.0, Unit::Percent));
-            found.concluded().conclusion
+            of(&found)
         };
         assert!(told(4.0).contains("; +8.00 % (4.00..12.0) is left that none of them explains"), "{}", told(4.0));
         assert!(told(4.0).ends_with("these differences remain: kernel"), "{}", told(4.0));
@@ -250,7 +251,7 @@ mod tests {
             let of = |[value, low, high]: [f64; 3]| Some(Quantity::interval(value, low, high, Unit::Percent));
             let mut found = sample::bisection();
             (found.causes[0].sufficient, found.causes[0].necessary) = (of(sufficient), of(necessary));
-            let told = found.concluded().conclusion;
+            let told = of(&found);
             told[told.find(": +").map_or(0, |at| at + 2)..].split(" %").next().unwrap_or_default().to_owned()
         };
         // The larger one does not exclude zero; both do; none does.

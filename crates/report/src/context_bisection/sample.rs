@@ -1,7 +1,15 @@
 //! A bisection, made up for tests.
 
-use super::*;
+use crate::{
+    BisectedAnswer, BisectedCandidate, BisectedCause, BisectedCounterShift, BisectedReproduction, BisectedSide,
+    BisectedTotal, BisectionEnd, CONTEXT_BISECT_SCHEMA, CandidateVerdict, CauseKind, ComparedContext, ContextBisection,
+    RemainingDifference,
+};
 use slowpath_context::Weight;
+use slowpath_context::chains::Remedy;
+use slowpath_context::factor::Known;
+use slowpath_tables::{Quantity, Unit};
+use slowpath_verify::Metric;
 
 fn percent(value: f64, low: f64, high: f64) -> Option<Quantity> {
     Some(Quantity::interval(value, low, high, Unit::Percent))
@@ -25,6 +33,11 @@ fn candidate(name: &str, verdict: CandidateVerdict) -> BisectedCandidate {
         necessary: percent(61.0, 57.0, 65.0),
         pairs: 12,
     }
+}
+
+/// With its answer in a sentence.
+pub(crate) fn concluded(found: ContextBisection) -> ContextBisection {
+    ContextBisection { conclusion: super::conclusion::of(&found), ..found }
 }
 
 /// One cause, one harmless candidate, one difference that remains.

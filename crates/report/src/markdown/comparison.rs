@@ -2,8 +2,8 @@
 
 use super::text::{Column, Table, code, list, sentence};
 use super::{ROWS, figure, interval};
-use crate::recording_comparison::{Basis, Change, ComparedRecording, FindingState, RecordingComparison};
 use crate::terminal::measure_words;
+use crate::{Basis, Change, ComparedRecording, FindingState, RecordingComparison};
 use slowpath_analysis::metrics::Measure;
 use slowpath_tables::{Losses, Quantity};
 

@@ -4,7 +4,7 @@ use super::item::Item;
 use super::line::{Line, Paint};
 use super::sections::{self, Section};
 use super::style::Style;
-use crate::context::{ComparedContext, ContextComparison, ShownContext, ShownToggle};
+use crate::{ComparedContext, ContextComparison, ShownContext, ShownToggle};
 use slowpath_context::chains::Side;
 use slowpath_context::{Chain, Difference, Reading, Scope, Snapshot, Thread, Value, factors};
 use slowpath_tables::{Losses, Unavailable};

@@ -5,7 +5,7 @@ use super::item::Item;
 use super::line::{Line, Paint, left, right};
 use super::sections::{self, Section};
 use super::style::Style;
-use crate::context_bisection::{
+use crate::{
     BisectedAnswer, BisectedCandidate, BisectedCause, BisectionEnd, CandidateVerdict, CauseKind, ContextBisection,
 };
 use slowpath_tables::{Losses, Quantity, Unit};
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn the_answer_comes_first_and_everything_that_was_tried_is_there() {
-        let told = words(&sample::bisection().concluded());
+        let told = words(&sample::concluded(sample::bisection()));
         assert!(told.starts_with("slow takes +63.0 %"), "{told}");
         for part in [
             "cause: environment MALLOC_PERTURB_ (by itself)",
@@ -275,7 +275,7 @@ mod tests {
         effect.is_bundled = true;
         effect.names.push("timer_slack_ns".to_owned());
         found.effects.push(effect);
-        let told = words(&found.concluded());
+        let told = words(&sample::concluded(found));
         let title = "changes the time, by which of them is not shown: environment MALLOC_PERTURB_ and timer_slack_ns environment";
         assert!(told.contains(title), "{told}");
     }
@@ -287,6 +287,6 @@ mod tests {
         let mut found = sample::bisection();
         found.candidates[0].slow = "\u{1b}[31mred".to_owned();
         found.candidates[0].name = "environment \u{1b}X".to_owned();
-        assert!(!context_bisection(&found.concluded(), &Style::PLAIN).contains('\u{1b}'));
+        assert!(!context_bisection(&sample::concluded(found), &Style::PLAIN).contains('\u{1b}'));
     }
 }

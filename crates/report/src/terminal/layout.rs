@@ -94,7 +94,7 @@ pub fn layout_repacked(made: &Repacked) -> String {
 /// What orders would save, with a newline after every line.
 pub fn layout_score(scored: &Scored) -> String {
     let mut text = format!(
-        "{}: {} of {} functions used ({} of {} KiB), {} trace{}\n\n",
+        "{}: {} of {} functions used ({} of {} KiB), {} trace{}; pages of {} KiB\n\n",
         escape_terminal(&scored.binary),
         scored.used,
         scored.functions,
@@ -102,6 +102,7 @@ pub fn layout_score(scored: &Scored) -> String {
         scored.function_bytes >> 10,
         scored.traces,
         if scored.traces == 1 { "" } else { "s" },
+        scored.page_size >> 10,
     );
     text.push_str("order           pages            held out   faults   cold faults   pages read\n");
     let current = scored.orders.first().map_or(0.0, |order| order.train.pages);
@@ -136,10 +137,12 @@ pub fn layout_score(scored: &Scored) -> String {
 /// Pages of sections, with a newline after every line.
 pub fn layout_why(explained: &Explained) -> String {
     let mut text = format!(
-        "{}: {} relocations add the base, {} look up a symbol\n\nsection              pages   needed   by\n",
+        "{}: {} relocations add the base, {} look up a symbol; pages of {} KiB\n\n\
+         section              pages   needed   by\n",
         escape_terminal(&explained.binary),
         explained.relative_relocations,
         explained.symbolic_relocations,
+        explained.page_size >> 10,
     );
     for section in &explained.sections {
         let needed = section.needed.map_or("?".to_owned(), |pages| format!("{pages:.0}"));

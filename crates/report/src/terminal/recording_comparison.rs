@@ -11,9 +11,7 @@ use super::line::{Line, Paint, left, right, wrap};
 use super::sections::Section;
 use super::style::Style;
 use super::{Rest, screen};
-use crate::recording_comparison::{
-    Basis, Change, ComparedRecording, FindingChange, FindingState, FunctionChange, RecordingComparison,
-};
+use crate::{Basis, Change, ComparedRecording, FindingChange, FindingState, FunctionChange, RecordingComparison};
 use slowpath_analysis::findings::memory_evidence::short;
 use slowpath_analysis::metrics::Measure;
 use slowpath_tables::{Quantity, Unit};

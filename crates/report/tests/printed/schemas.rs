@@ -1,29 +1,11 @@
-//! The published schemas are those of the types, and what is printed follows them.
+//! What is printed follows the published schemas. That their files are those of the types is a check of the house.
 
 use crate::samples;
 use serde_json::Value;
-use slowpath_report::schema::schemas;
-use std::path::Path;
-
-fn folder() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas")
-}
-
-#[test]
-fn published_schemas_are_up_to_date() {
-    let update = std::env::var_os("UPDATE_SCHEMAS").is_some();
-    if update {
-        std::fs::create_dir_all(folder()).unwrap();
-    }
-    for (name, content) in schemas() {
-        let path = folder().join(name);
-        if update {
-            std::fs::write(&path, &content).unwrap();
-        }
-        let published = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(published == content, "docs/schemas/{name} is old: run the tests once with UPDATE_SCHEMAS=1");
-    }
-}
+use slowpath_fix::preload_plan::open::SkipReason;
+use slowpath_fix::preload_plan::printed::PlanReplayed;
+use slowpath_fix::preload_plan::replay::{ReplayReport, Skipped};
+use slowpath_report::schema::PUBLISHED;
 
 /// A check of `value` against the part of JSON Schema that the schemas use.
 fn problem(schema: &Value, root: &Value, value: &Value, path: &str) -> Option<String> {
@@ -79,25 +61,28 @@ fn problem(schema: &Value, root: &Value, value: &Value, path: &str) -> Option<St
     })
 }
 
-fn check(file: &str, value: &Value) -> Option<String> {
-    let (_, schema) = schemas().into_iter().find(|(name, _)| *name == file).unwrap();
-    let schema: Value = serde_json::from_str(&schema).unwrap();
+fn check(name: &str, value: &Value) -> Option<String> {
+    let schema = PUBLISHED.iter().find(|schema| schema.name == name).unwrap();
+    let schema: Value = serde_json::from_str(&(schema.text)()).unwrap();
     problem(&schema, &schema, value, "$")
 }
 
 #[test]
 fn what_is_printed_follows_its_schema_and_what_is_not_does_not() {
     let diagnosis = serde_json::to_value(samples::diagnosis()).unwrap();
-    assert_eq!(check("diagnose.json", &diagnosis), None);
-    assert_eq!(check("diagnose.json", &serde_json::to_value(samples::warm()).unwrap()), None);
-    assert_eq!(check("report.json", &serde_json::to_value(samples::report(samples::diagnosis())).unwrap()), None);
+    assert_eq!(check("diagnose", &diagnosis), None);
+    assert_eq!(check("diagnose", &serde_json::to_value(samples::warm()).unwrap()), None);
+    assert_eq!(check("report", &serde_json::to_value(samples::report(samples::diagnosis())).unwrap()), None);
     let manifest = serde_json::to_value(slowpath_recording::Manifest::default()).unwrap();
-    assert_eq!(check("manifest.json", &manifest), None);
+    assert_eq!(check("manifest", &manifest), None);
+    let skipped = [(SkipReason::Missing, Skipped { files: 1, ranges: 2 })].into();
+    let replayed = PlanReplayed::from(ReplayReport { skipped, ..ReplayReport::default() });
+    assert_eq!(check("preload-replay", &serde_json::to_value(replayed).unwrap()), None);
 
     let broken = |edit: fn(&mut Value)| {
         let mut value = diagnosis.clone();
         edit(&mut value);
-        check("diagnose.json", &value).unwrap_or_default()
+        check("diagnose", &value).unwrap_or_default()
     };
     assert_eq!(
         broken(|value| value["schema"] = "slowpath-diagnose/2".into()),

@@ -1,11 +1,15 @@
 //! Which difference of two execution contexts makes the same command slower: launches for [`crate::bisection`].
 //!
-//! Owns reading the two sides and turning choices of candidates into launches. Leaves which choices are launched, and what they show,
-//! to `bisection`; contexts and what of them a launch can have to `context`; words for the reader to `report`.
+//! Owns reading the two sides, turning choices of candidates into launches, and the JSON of what came of it ([`printed`]). Leaves which
+//! choices are launched, and what they show, to `bisection`; contexts and what of them a launch can have to `context`; words for the
+//! reader to `report`.
 
 mod arms;
+mod from_launches;
+pub mod printed;
 mod sides;
 
+pub use from_launches::printed_of;
 pub use sides::{GivenSide, Sides};
 
 use crate::Metric;

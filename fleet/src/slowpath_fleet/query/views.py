@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..sources.recording import PAGE_BYTES
+
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -87,7 +89,7 @@ VIEWS: tuple[View, ...] = (
         "storage_by_file",
         "what was read of a file from storage into the page cache, and on whose behalf",
         "SELECT coalesce(p.path, c.dev || ':' || c.ino) AS path, c.asker, count(*) AS insertions,"
-        " sum(c.pages) * 4096 AS bytes FROM page_cache c LEFT JOIN paths p ON p.dev = c.dev AND p.ino = c.ino"
+        f" sum(c.pages) * {PAGE_BYTES} AS bytes FROM page_cache c LEFT JOIN paths p ON p.dev = c.dev AND p.ino = c.ino"
         " WHERE c.op = 'add' AND c.asker <> 'write' GROUP BY coalesce(p.path, c.dev || ':' || c.ino), c.asker",
     ),
     View(

@@ -16,6 +16,8 @@ from .json_text import whole
 from .raw_table import FAULT, RawTable, SourceKind, from_records
 
 MANIFEST = "manifest.json"
+# A page as recordings count them, whatever pages their kernel has (docs/reference/recording-format.md).
+PAGE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,14 @@ CAUSES = (
         f"count(*) FILTER (result IN ({-errno.EACCES}, {-errno.EPERM}) AND call IS NULL AND {{in_launch}})",
     ),
     Cause("major_faults", "count", "faults", "fault", "count(*) FILTER (kind = 'major' AND {in_launch})"),
-    # The same of `cold_bytes`: new data are written, not read. A page of a recording has 4 KiB on every kernel.
+    # The same of `cold_bytes`: new data are written, not read.
     Cause(
         "cold_bytes",
         "bytes",
         "page_cache",
         "page_cache",
-        "coalesce(sum(pages) FILTER (op = 'add' AND asker <> 'write' AND {in_launch} AND {in_tree}), 0) * 4096",
+        "coalesce(sum(pages) FILTER (op = 'add' AND asker <> 'write' AND {in_launch} AND {in_tree}), 0)"
+        f" * {PAGE_BYTES}",
     ),
 )
 # A column that recordings of earlier versions lack.

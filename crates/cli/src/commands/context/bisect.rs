@@ -5,8 +5,7 @@ use crate::commands::show;
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use crate::progress::Progress;
-use slowpath_report::ContextBisection;
-use slowpath_report::terminal;
+use slowpath_report::{context_bisection_of, terminal};
 use slowpath_verify::context_bisection::{self, Wanted, patience};
 use std::process::ExitCode;
 
@@ -27,7 +26,7 @@ pub fn run(arguments: &ContextBisectArguments) -> Result<ExitCode, Failure> {
     let progress = Progress::new(arguments.quiet);
     let bisected = context_bisection::run(&wanted, &target, &progress)?;
     progress.done();
-    let found = ContextBisection::of(&wanted, &bisected);
+    let found = context_bisection_of(&wanted, &bisected);
     show(arguments.json, &found, terminal::context_bisection);
     Ok(if interrupt::requested() { ExitCode::from(Kind::Interrupted as u8) } else { ExitCode::SUCCESS })
 }

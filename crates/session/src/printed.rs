@@ -1,4 +1,4 @@
-//! What `slowpath record --json` prints.
+//! What `slowpath record --json` prints of a recording that was made. Leaves a failure's own to [`crate::failure`].
 
 use schemars::JsonSchema;
 use serde::Serialize;

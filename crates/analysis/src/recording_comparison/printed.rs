@@ -1,26 +1,10 @@
-//! Two sets of recordings of one workload, laid beside each other: what changed, by finding, function, program and row of the time
-//! ledger.
-//!
-//! Owns the JSON of `slowpath compare` and what is compared with what: figures of the same name, a figure that is not there
-//! counting as zero where it was recorded ([`changes`]), and as a gap where it was not ([`gaps`]). Leaves a recording's own figures
-//! to `analysis::metrics`, intervals to `experiment::rank_sum`, and comparing arms of launches, which are paired, to
-//! `verify`. Whether a change is good news, and what caused it, is not said.
+//! What `slowpath compare --json` prints, and what is compared.
 
-mod changes;
-mod gaps;
-mod scale;
-
-pub(crate) use gaps::lacking;
-pub use scale::Basis;
-pub(crate) use scale::factor;
-
-use crate::recording_comparison::changes::Sides;
+use crate::metrics::{Measure, RecordedMetrics};
+use crate::time::ledger::Category;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_analysis::metrics::{Measure, RecordedMetrics};
-use slowpath_analysis::time::ledger::Category;
-use slowpath_experiment::{Level, rank_sum};
-use slowpath_tables::{Losses, Quantity, Unavailable, Unit};
+use slowpath_tables::{Losses, Quantity, Unavailable};
 
 /// Value of [`RecordingComparison::schema`].
 pub const COMPARE_SCHEMA: &str = "slowpath-compare/1";
@@ -58,6 +42,16 @@ pub struct RecordingComparison {
     pub gaps: Vec<Unavailable>,
     /// What a reader must know to read the figures.
     pub notes: Vec<String>,
+}
+
+/// What figures are those of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// One recording.
+    Recording,
+    /// One second of it.
+    Second,
 }
 
 /// One recording.
@@ -183,65 +177,4 @@ pub struct Compared {
     pub recording: String,
     /// What it cost.
     pub costs: RecordedMetrics,
-}
-
-impl Change {
-    /// Compares values of independent recordings; `None` where a side has none.
-    fn of(before: &[f64], after: &[f64], unit: Unit) -> Option<Self> {
-        let found = rank_sum::independent(before, after, Level::P95)?;
-        let quantity = |estimate| crate::quantity(estimate, unit);
-        Some(Self {
-            before: quantity(found.before),
-            after: quantity(found.after),
-            difference: quantity(found.difference),
-            ratio: found.ratio.map(|ratio| crate::quantity(ratio, Unit::Ratio)),
-        })
-    }
-}
-
-/// Compares two sets of recordings of one workload; with `per_second` figures are those of a second, whatever was recorded.
-pub fn compare_recordings(before: &[Compared], after: &[Compared], per_second: bool) -> RecordingComparison {
-    let (per, per_reason) = scale::basis(before, after, per_second);
-    let sides = Sides::new(before, after, per);
-    let (functions, functions_left_out) = sides.functions();
-    let (ledger, ledger_notes) = sides.ledger();
-    RecordingComparison {
-        schema: COMPARE_SCHEMA.to_owned(),
-        before: before.iter().map(shown).collect(),
-        after: after.iter().map(shown).collect(),
-        per,
-        per_reason,
-        has_intervals: rank_sum::has_interval(before.len(), after.len(), Level::P95),
-        totals: sides.totals(),
-        findings: sides.findings(),
-        functions,
-        functions_left_out,
-        programs: sides.programs(),
-        ledger,
-        gaps: gaps::gaps(before, after),
-        notes: std::iter::once(intervals(before.len(), after.len())).chain(ledger_notes).collect(),
-    }
-}
-
-fn shown(one: &Compared) -> ComparedRecording {
-    ComparedRecording {
-        recording: one.recording.clone(),
-        command: one.costs.command.clone(),
-        length: Quantity::exact(one.costs.length.as_ms() / 1000.0, Unit::S),
-        losses: one.costs.losses.clone(),
-        unavailable: one.costs.unavailable.clone(),
-    }
-}
-
-/// What the differences of so many recordings say.
-fn intervals(before: usize, after: usize) -> String {
-    if (before, after) == (1, 1) {
-        return "one recording each: no interval, and nothing says how much of a difference is chance".to_owned();
-    }
-    if !rank_sum::has_interval(before, after, Level::P95) {
-        return format!(
-            "{before} and {after} recordings are too few for a 95 % interval: 4 and 4 have one, or 3 and 5, or 2 and 8"
-        );
-    }
-    "each interval is for its own row: of 20 unchanged rows, about one excludes zero".to_owned()
 }

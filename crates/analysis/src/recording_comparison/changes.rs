@@ -1,12 +1,15 @@
 //! Figures of the same name, before and after.
 
-use super::{
+use super::printed::{
     Basis, Change, Compared, FindingChange, FindingState, FunctionChange, LedgerChange, ProgramChange, TotalChange,
-    scale,
 };
-use slowpath_analysis::findings;
-use slowpath_analysis::metrics::{FindingCost, FindingKey, LedgerKey, Measure, RecordedMetrics, Source};
-use slowpath_analysis::time::ledger::Category;
+use super::scale;
+use crate::findings;
+use crate::metrics::{FindingCost, FindingKey, LedgerKey, Measure, RecordedMetrics, Source};
+use crate::printed::quantities::of_estimate;
+use crate::stacks::attribution::AttributedFunction;
+use crate::time::ledger::Category;
+use slowpath_experiment::{Level, median, rank_sum};
 use slowpath_tables::{Quantity, Unit};
 use std::collections::BTreeSet;
 
@@ -15,6 +18,20 @@ const FUNCTIONS: usize = 50;
 
 /// Time on the CPU that samples or ticks could not tell apart may be this share of it; above, it is not told apart anywhere.
 const MOST_UNDIVIDED: f64 = 0.05;
+
+impl Change {
+    /// Compares values of independent recordings; `None` where a side has none.
+    fn of(before: &[f64], after: &[f64], unit: Unit) -> Option<Self> {
+        let found = rank_sum::independent(before, after, Level::P95)?;
+        let quantity = |estimate| of_estimate(estimate, unit);
+        Some(Self {
+            before: quantity(found.before),
+            after: quantity(found.after),
+            difference: quantity(found.difference),
+            ratio: found.ratio.map(|ratio| of_estimate(ratio, Unit::Ratio)),
+        })
+    }
+}
 
 /// A recording and what its figures are multiplied by.
 struct Scaled<'a> {
@@ -84,7 +101,7 @@ impl<'a> Sides<'a> {
                 continue;
             }
             let change = |key: &&(_, Measure)| {
-                let (charged, _): &(slowpath_analysis::stacks::attribution::AttributedFunction, Measure) = key;
+                let (charged, _): &(AttributedFunction, Measure) = key;
                 let of = |costs: &RecordedMetrics| costs.functions.get(*key).copied().unwrap_or(0.0);
                 Some(FunctionChange {
                     function: charged.function.clone(),
@@ -184,8 +201,8 @@ impl<'a> Sides<'a> {
         let values = |side: &[(f64, &FindingCost)]| side.iter().map(|(value, _)| *value).collect::<Vec<f64>>();
         let (values_before, values_after) = (values(&before), values(&after));
         let median = |values: &[f64]| {
-            let estimate = slowpath_experiment::median::median(values, slowpath_experiment::Level::P95)?;
-            Some(crate::quantity(estimate, unit))
+            let estimate = median::median(values, Level::P95)?;
+            Some(of_estimate(estimate, unit))
         };
         let everywhere = before.len() == self.before.len() && after.len() == self.after.len();
         let difference = Change::of(&values_before, &values_after, unit).map(|change| change.difference);

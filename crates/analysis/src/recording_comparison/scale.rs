@@ -3,19 +3,7 @@
 //! A launch that got ready is a piece of work: a faster program has a shorter one, and a rate would hide that. Of processes that
 //! run already, an arbitrary length was recorded: what it holds grows with it.
 
-use super::Compared;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// What figures are those of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Basis {
-    /// One recording.
-    Recording,
-    /// One second of it.
-    Second,
-}
+use super::printed::{Basis, Compared};
 
 /// Lengths that differ by no more than this are alike.
 const ALIKE: f64 = 0.01;
@@ -48,7 +36,7 @@ pub(super) fn basis(before: &[Compared], after: &[Compared], per_second: bool) -
 }
 
 /// What a figure of a recording is multiplied by.
-pub(crate) fn factor(one: &Compared, basis: Basis) -> f64 {
+pub fn factor(one: &Compared, basis: Basis) -> f64 {
     let seconds = one.costs.length.as_ms() / 1000.0;
     match basis {
         Basis::Second if seconds > 0.0 => 1.0 / seconds,

@@ -1,20 +1,25 @@
 //! From the launches of a bisection to what is printed.
 
-use super::{
+use super::printed::{
     BisectedCandidate, BisectedCause, BisectedCounterShift, BisectedReproduction, BisectedSide, BisectedTotal,
     CONTEXT_BISECT_SCHEMA, CandidateVerdict, ContextBisection, RemainingDifference, change_in_percent,
 };
-use crate::context::ComparedContext;
-use crate::quantity;
+use super::sides::{GivenSide, Sides};
+use super::{ContextBisected, Wanted};
+use crate::bisection::{Bisection, CandidateEffect, Cause, Direction, GapAnswer, Group, LogRatio, State};
+use crate::printed::quantity;
 use slowpath_context::chains::Remedy;
 use slowpath_context::factors;
+use slowpath_context::printed::ComparedContext;
 use slowpath_context::toggles::{Candidate, Plan, Remaining};
 use slowpath_tables::{Quantity, Unit};
-use slowpath_verify::bisection::{Bisection, CandidateEffect, Cause, Direction, GapAnswer, Group, LogRatio, State};
-use slowpath_verify::context_bisection::{ContextBisected, GivenSide, Sides, Wanted};
 
-/// Of the launches.
-pub(super) fn of(wanted: &Wanted, bisected: &ContextBisected) -> ContextBisection {
+/// What is printed of the launches of a bisection. `conclusion` says in a sentence what all the rest of it says.
+pub fn printed_of(
+    wanted: &Wanted,
+    bisected: &ContextBisected,
+    conclusion: impl FnOnce(&ContextBisection) -> String,
+) -> ContextBisection {
     let ContextBisected { sides, plan, found } = bisected;
     let unit = wanted.metric.unit();
     let total = &found.gap;
@@ -22,7 +27,7 @@ pub(super) fn of(wanted: &Wanted, bisected: &ContextBisected) -> ContextBisectio
     let (named, unnamed): (Vec<&Cause>, Vec<&Cause>) = found.causes.iter().partition(|cause| cause.is_named());
     let of_causes = |causes: Vec<&Cause>| causes.into_iter().map(|cause| caused(plan, cause)).collect();
     let candidates = plan.candidates.iter().enumerate();
-    let told = ContextBisection {
+    let mut told = ContextBisection {
         schema: CONTEXT_BISECT_SCHEMA,
         conclusion: String::new(),
         command: wanted.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -58,7 +63,8 @@ pub(super) fn of(wanted: &Wanted, bisected: &ContextBisected) -> ContextBisectio
         notes: notes(sides, plan, found),
         unavailable: plan.unavailable.clone(),
     };
-    told.concluded()
+    told.conclusion = conclusion(&told);
+    told
 }
 
 fn number(count: usize) -> u32 {
@@ -214,7 +220,7 @@ fn notes(sides: &Sides, plan: &Plan, found: &Bisection) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowpath_verify::bisection::{BaselineGap, Ended, Kind};
+    use crate::bisection::{BaselineGap, Ended, Kind};
     use std::time::Duration;
 
     #[test]

@@ -1,7 +1,7 @@
 //! What cannot be compared, or only with a doubt: different programs and machines, what one side did not record, losses.
 
-use super::Compared;
-use slowpath_analysis::metrics::{RecordedMetrics, Source};
+use super::printed::Compared;
+use crate::metrics::{RecordedMetrics, Source};
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
 use std::collections::BTreeSet;
@@ -105,7 +105,7 @@ fn sources(all: &[Named<'_>]) -> Vec<Unavailable> {
 }
 
 /// The first of these that not all recordings have.
-pub(crate) fn lacking(
+pub fn lacking(
     before: &[Compared],
     after: &[Compared],
     sources: impl IntoIterator<Item = Source>,

@@ -1,8 +1,11 @@
-//! What `context show --json` and `context diff --json` print.
+//! What `context show --json` and `context diff --json` print: one context, and two laid beside each other. Leaves screens to `report`.
 
+use crate::chains::{Chain, chains};
+use crate::difference::{Difference, differences};
+use crate::snapshot::Snapshot;
+use crate::toggles::Plan;
 use schemars::JsonSchema;
 use serde::Serialize;
-use slowpath_context::{Chain, Difference, Plan, Snapshot, chains, differences};
 use slowpath_tables::Unavailable;
 
 /// Version of a comparison.
