@@ -52,27 +52,7 @@ fn generated() -> Vec<(String, String)> {
     let schemas = slowpath_report::schema::schemas();
     let mut all: Vec<_> = schemas.into_iter().map(|(name, text)| (format!("docs/schemas/{name}"), text)).collect();
     all.push(("docs/reference/recording-format.md".to_owned(), reference::recording_format()));
-    let pages = [
-        ("findings", NameKind::Finding),
-        ("fixes", NameKind::Fix),
-        ("context-factors", NameKind::ContextFactor),
-        ("artifact-families", NameKind::ArtifactFamily),
-        ("guard-outcomes", NameKind::GuardOutcome),
-        ("arms", NameKind::Arm),
-        ("outcomes", NameKind::Outcome),
-        ("decisions", NameKind::Decision),
-        ("check-verdicts", NameKind::CheckVerdict),
-        ("bisection-verdicts", NameKind::BisectionVerdict),
-        ("bisected-causes", NameKind::BisectedCause),
-        ("time-parts", NameKind::TimePart),
-        ("ledger-categories", NameKind::LedgerCategory),
-        ("metrics", NameKind::Metric),
-        ("probes", NameKind::Probe),
-        ("exports", NameKind::Export),
-        ("unavailable", NameKind::Unavailable),
-        ("terms", NameKind::Term),
-    ];
-    let pages = pages.map(|(name, kind)| (format!("docs/reference/{name}.md"), explain::reference(kind)));
+    let pages = NameKind::ALL.map(|kind| (format!("docs/reference/{}.md", kind.page()), explain::reference(kind)));
     all.extend(pages);
     all
 }

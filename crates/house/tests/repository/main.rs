@@ -2,6 +2,7 @@
 
 mod dependencies;
 mod docs;
+mod explained;
 mod gaps;
 mod layering;
 mod naming;
