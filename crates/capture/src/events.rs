@@ -105,6 +105,11 @@ pub fn kind_name(kind: u32) -> &'static str {
     records::of(kind).map_or("file_names", |kind| kind.name)
 }
 
+/// Names of all kinds in loss lists.
+pub fn kinds_of_losses() -> impl Iterator<Item = &'static str> {
+    (0..EVENT_KINDS).map(kind_name)
+}
+
 /// Text up to the first NUL, with what is not UTF-8 replaced.
 pub fn text(bytes: &[std::os::raw::c_char]) -> String {
     let bytes: Vec<u8> = bytes.iter().flat_map(|byte| byte.to_ne_bytes()).take_while(|byte| *byte != 0).collect();

@@ -84,8 +84,6 @@ pub enum Lasts {
 /// for. Of differences that follow from each other, [`crate::chains`] say it.
 #[derive(Clone, Copy)]
 pub(crate) enum Remedies {
-    /// Nothing is known.
-    None,
     /// Whichever part differs: what, and its price.
     Of(&'static [(&'static str, &'static str)]),
     /// By the part that differs; by an empty name where none is named.
@@ -101,6 +99,10 @@ pub struct Factor {
     pub(crate) former: Former,
     /// What it is, for people.
     pub title: &'static str,
+    /// What it is in full, in sentences.
+    pub what: &'static str,
+    /// Why a difference can cost time, and how much is known of that. [`Factor::known`] says it of two values.
+    pub why: &'static str,
     /// The command that shows it without Slowpath; PID is a process's, or a thread's.
     pub by_hand: &'static str,
     /// Whose it is.
@@ -126,7 +128,6 @@ impl Factor {
     /// What can be done about a part, the least price first; `name` is the factor's, with the part behind it where there is one.
     pub fn remedies(&self, name: &str) -> Vec<Remedy> {
         match self.remedies {
-            Remedies::None => Vec::new(),
             Remedies::Of(known) => known.iter().map(|(what, price)| Remedy::new(*what, *price)).collect(),
             Remedies::OfPart(of) => of(name.strip_prefix(self.name).unwrap_or_default().trim()),
         }

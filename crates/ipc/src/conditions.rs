@@ -46,7 +46,13 @@ pub struct Conditions {
 /// Something that a reader must know before using the figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Warning {
-    /// What it is about: overload, preemption, debug, frequency, idle, asymmetric, energy_aware, offline, rt_throttling, rt_budget.
+    /// What it is about: `overload` (more busy threads than CPUs), `preemption` (the kernel preempts late), `debug` (options of the kernel
+    /// that slow it down), `frequency` (a governor that lets CPUs run slowly), `idle` (deep idle states, which wake late), `asymmetric` (CPUs
+    /// of several capacities), `energy_aware` (the scheduler places threads by energy), `offline` (CPUs are switched off),
+    /// `rt_throttling` (real-time threads are stopped at their budget), `rt_budget` (the cgroup may run no real-time threads).
+    #[schemars(extend("enum" = [
+        "overload", "preemption", "debug", "frequency", "idle", "asymmetric", "energy_aware", "offline", "rt_throttling", "rt_budget",
+    ]))]
     pub about: &'static str,
     /// The cause, then what to do.
     pub text: String,

@@ -14,6 +14,12 @@ use std::path::{Path, PathBuf};
 /// Name and version of what is printed.
 const SCHEMA: &str = "slowpath-layout-score/1";
 
+/// The order in which the binary is: its name among [`Scored::orders`], and what it is.
+pub const CURRENT: (&str, &str) = ("current", "functions as they stand in the binary");
+
+/// An order that `--order FILE` gives: its name, and what it is.
+pub const GIVEN: (&str, &str) = ("given", "functions as they stand in the file that `--order` names");
+
 /// What `slowpath layout score --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scored {
@@ -84,14 +90,14 @@ pub fn scored(path: &Path, traces: &[PathBuf], order: Option<&Path>) -> Result<S
     let used = score::all_used(&works);
     let missing = || Failure::new(Kind::Usage, "the traces have no first uses");
     let current = score::current(&code, &works).ok_or_else(missing)?;
-    let as_it_is = ScoredOrder { name: "current".to_owned(), train: current.into(), held_out: Some(current.into()) };
+    let as_it_is = ScoredOrder { name: CURRENT.0.to_owned(), train: current.into(), held_out: Some(current.into()) };
     let mut orders = vec![as_it_is];
     let mut stale = None;
     if let Some(file) = order {
         let (order, unknown) = given(file, &binary)?;
         stale = Some(unknown);
         let train = score::train(&code, &works, &order).ok_or_else(missing)?;
-        orders.push(ScoredOrder { name: "given".to_owned(), train: train.into(), held_out: None });
+        orders.push(ScoredOrder { name: GIVEN.0.to_owned(), train: train.into(), held_out: None });
     }
     for algorithm in ALGORITHMS {
         let train = score::train(&code, &works, &(algorithm.order)(&works)).ok_or_else(missing)?;

@@ -14,6 +14,9 @@ pub struct Term {
     pub what: &'static str,
 }
 
+/// The name of the term that explains the keys of `losses`.
+pub const LOST_EVENTS: &str = "lost events";
+
 /// All of them.
 pub const ALL: [Term; 17] = [
     Term {
@@ -102,10 +105,12 @@ pub const ALL: [Term; 17] = [
         what: "Printed rather than spread over the other rows. The rows and this one add up to the total.",
     },
     Term {
-        name: "lost events",
+        name: LOST_EVENTS,
         title: "kernel events that did not reach the recording, counted by kind",
         what: "A ring buffer that was full, a writer that fell behind, or a program that the kernel did not run. Losses lower \
-               the confidence of what they could have changed.",
+               the confidence of what they could have changed. `losses` counts them by table; before a dot stands why, where it was \
+               not the ring buffer: `writer_behind.`, `over_memory_limit.`, `not_run.` (the kernel did not run the BPF program), \
+               `not_written.` (disk), `damaged.`, `impossible.`, `not_sampled.`, or another tool's name. `any` stands for all tables.",
     },
     Term {
         name: "unavailable",

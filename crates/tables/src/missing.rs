@@ -14,6 +14,8 @@ use std::fmt::Display;
 pub struct Missing {
     /// The name as it is printed. `<word>` stands for what differs from case to case: `probe <name>`.
     pub name: &'static str,
+    /// Names of earlier versions, which their recordings still have.
+    pub former: &'static [&'static str],
     /// What it is.
     pub what: &'static str,
     /// Why it may be missing.
@@ -39,6 +41,12 @@ impl Missing {
 pub fn named(what: &str) -> Option<&'static Missing> {
     let fitting = declared::ALL.iter().copied().filter(|one| name_pattern::fits(one.name, what));
     fitting.max_by_key(|one| name_pattern::literal(one.name))
+}
+
+/// The declaration of what earlier versions printed as `what`, and its name then.
+pub fn formerly_named(what: &str) -> Option<(&'static Missing, &'static str)> {
+    let former = declared::ALL.iter().flat_map(|one| one.former.iter().map(move |name| (*one, *name)));
+    former.filter(|(_, name)| name_pattern::fits(name, what)).max_by_key(|(_, name)| name_pattern::literal(name))
 }
 
 #[cfg(test)]
@@ -68,5 +76,15 @@ mod tests {
         assert_eq!(named("child launches: probe fault").map(|one| one.name), Some("child launches: <what>"));
         assert_eq!(named("probe "), None);
         assert_eq!(named("nothing of that name"), None);
+    }
+
+    #[test]
+    fn a_name_of_an_earlier_version_leads_to_what_is_declared_now() {
+        let now = |what: &str| formerly_named(what).map(|(found, _)| found.name);
+        assert_eq!(now("first page faults on processor 3"), Some("first page faults on CPU <cpu>"));
+        assert_eq!(now("first page faults on CPU 3"), None);
+        for (one, former) in declared::ALL.iter().flat_map(|one| one.former.iter().map(move |name| (one, name))) {
+            assert_eq!(named(former), None, "{}: {former} is declared too", one.name);
+        }
     }
 }

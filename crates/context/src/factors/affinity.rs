@@ -14,6 +14,10 @@ pub const AFFINITY: Factor = Factor {
     name: "affinity",
     former: Former { parts: &[("processors", "cpus"), ("memory_nodes", "mems")], ..Former::NONE },
     title: "CPUs and NUMA nodes allowed",
+    what: "The CPUs on which the thread may run and the NUMA nodes from which it may take memory: its own mask \
+           (sched_setaffinity) within the cpuset of its cgroup.",
+    why: "Threads that share fewer CPUs wait for each other, and for others there. CPUs can also be slower than \
+          others: small cores, far from the memory, or busy with interrupts.",
     by_hand: "`grep -E '^(Cpus|Mems)_allowed_list' /proc/PID/status`; `taskset -cp PID`",
     scope: Scope::Thread,
     lasts: Lasts::Always,

@@ -10,6 +10,10 @@ pub const AUDIT: Factor = Factor {
     name: "audit",
     former: Former::NONE,
     title: "audit login and session",
+    what: "Login UID and session by which the audit system knows the process. The login sets them once, and \
+           children inherit them.",
+    why: "Where an audit rule applies, each syscall takes the slow path through the kernel's entry and exit. Rules \
+          often leave out processes without a login; only the audit administrator can read them (`auditctl -l`).",
     by_hand: "`cat /proc/PID/loginuid /proc/PID/sessionid`: 4294967295 is none",
     scope: Scope::Process,
     lasts: Lasts::Always,

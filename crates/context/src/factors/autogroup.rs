@@ -12,6 +12,10 @@ pub const AUTOGROUP: Factor = Factor {
     name: "autogroup",
     former: Former::NONE,
     title: "autogroup of the session",
+    what: "The scheduler's group of a session (setsid). With kernel.sched_autogroup_enabled=1 CPU time is divided \
+           between sessions first, and inside each by the nice values of its threads.",
+    why: "Where CPUs are contended, the nice value of the group decides between sessions. `nice` changes nothing \
+          against threads of another session.",
     by_hand: "`cat /proc/PID/autogroup`",
     scope: Scope::Process,
     lasts: Lasts::Always,

@@ -12,6 +12,9 @@ pub const CAPABILITIES: Factor = Factor {
     name: "capabilities",
     former: Former::NONE,
     title: "capabilities",
+    what: "Which of root's privileges the thread has (capabilities(7)), by set: effective, permitted and the others.",
+    why: "No time by themselves. Without CAP_SYS_NICE, CAP_IPC_LOCK or CAP_SYS_RESOURCE the kernel refuses priority \
+          or locked and huge memory to a program that asks for them, and the program goes on without.",
     by_hand: "`grep Cap /proc/PID/status`; `getpcaps PID`",
     scope: Scope::Thread,
     lasts: Lasts::Always,

@@ -41,6 +41,11 @@ pub const CONTROL_GROUPS: Factor = Factor {
     name: "control_groups",
     former: Former { names: &[], parts: &FORMER_PARTS, ends: &[("cpu.max", " % of a processor", " % of a CPU")] },
     title: "cgroup limits",
+    what: "What the cgroups of the process allow, v1 and v2 alike: cpu.max, cpu.weight, cpuset.cpus, memory.max, \
+           memory.high, io.max and the like. Of each limit the tightest between its cgroup and the root counts.",
+    why: "A used-up CPU quota throttles all threads of the group until the next period. At memory.high or \
+          memory.max the program reclaims its own pages, those of files too, and reads them again. Weights divide a \
+          contended CPU or disk between groups and not between programs.",
     by_hand: "`cat /proc/PID/cgroup`, then the files of that cgroup and of those above it, such as `cat /sys/fs/cgroup/GROUP/cpu.max`",
     scope: Scope::Process,
     lasts: Lasts::Always,
@@ -55,12 +60,20 @@ pub const PRESSURE: Factor = Factor {
     name: "pressure",
     former: Former::NONE,
     title: "pressure (PSI): share of the last 10 s in which tasks waited",
+    what: "Share of the last 10 s in which at least one task waited for CPU, I/O or memory: `some avg10` of the \
+           process's cgroup v2, else of the machine.",
+    why: "Whatever needs a resource that is short waits for it. Readings of two moments show the load of these \
+          moments and no property of a context: a fair comparison needs both at once.",
     by_hand: "`grep some /proc/pressure/*`, or `GROUP/cpu.pressure` of its cgroup v2",
     scope: Scope::Process,
     lasts: Lasts::Moment,
     read: read_pressure,
     known: known_pressure,
-    remedies: Remedies::None,
+    remedies: Remedies::Of(&[(
+        "compare both contexts at the same time; give the cgroup a larger share of what is short (cpu.weight, \
+         io.weight, memory.low)",
+        "fairness: others wait longer",
+    )]),
     toggle: Toggle::Never("it is what others do at the moment"),
 };
 

@@ -13,6 +13,10 @@ pub const CORE_SCHEDULING: Factor = Factor {
     name: "core_scheduling",
     former: Former::NONE,
     title: "core-scheduling cookie",
+    what: "A cookie, set with prctl(PR_SCHED_CORE). Threads with different cookies never run on the SMT siblings of \
+           one core at the same time.",
+    why: "A sibling stays idle (forced idle) while no runnable task has the same cookie: up to half the throughput \
+          of a core.",
     by_hand: "`coresched get -p PID` (util-linux 2.40)",
     scope: Scope::Thread,
     lasts: Lasts::Always,

@@ -22,6 +22,11 @@ pub const FILE_SYSTEMS: Factor = Factor {
     name: "file_systems",
     former: Former::NONE,
     title: "file systems in use",
+    what: "The file systems of root, working directory, executable and temporary files, with their mount options \
+           and the readahead of their devices.",
+    why: "Each open, lookup and write goes through them: network and FUSE file systems cost a message each, \
+          overlayfs a lookup in each layer. Options such as sync, data= and atime cost at writes and first reads, a \
+          small readahead at cold starts.",
     by_hand: "`findmnt -T /proc/PID/exe`; `findmnt -T /proc/PID/cwd`; `findmnt -T /tmp`",
     scope: Scope::Process,
     lasts: Lasts::Always,

@@ -18,6 +18,10 @@ pub const HUGE_PAGES: Factor = Factor {
     name: "huge_pages",
     former: Former::NONE,
     title: "THP of the process",
+    what: "Whether the process may have transparent huge pages where the machine gives them. \
+           prctl(PR_SET_THP_DISABLE) forbids them; children inherit that.",
+    why: "2 MiB take 512 faults of 4 KiB pages instead of one, and programs that jump about in much memory miss the \
+          TLB more often.",
     by_hand: "`grep THP_enabled /proc/PID/status`",
     scope: Scope::Process,
     lasts: Lasts::Always,

@@ -13,6 +13,10 @@ pub const IO_PRIORITY: Factor = Factor {
     name: "io_priority",
     former: Former::NONE,
     title: "I/O priority",
+    what: "Class (real-time, best-effort, idle) and level of the thread's block I/O. A thread without one of its \
+           own has one that follows from its nice value.",
+    why: "Where others use the same device and its I/O scheduler knows priorities (bfq; mq-deadline a little), \
+          requests of a lower class wait for the others. With the scheduler `none` it has no effect.",
     by_hand: "`ionice -p PID`",
     scope: Scope::Thread,
     lasts: Lasts::Always,

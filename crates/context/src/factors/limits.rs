@@ -12,6 +12,10 @@ pub const LIMITS: Factor = Factor {
     name: "limits",
     former: Former::NONE,
     title: "resource limits",
+    what: "Resource limits of the process (getrlimit(2), `ulimit`), soft and hard: stack, open files, locked \
+           memory, address space and others.",
+    why: "The stack limit moves where memory is mapped, and `unlimited` selects the legacy layout. With few files \
+          or little locked memory a program that asks for more is refused and takes another code path.",
     by_hand: "`prlimit --pid PID`; `cat /proc/PID/limits`",
     scope: Scope::Process,
     lasts: Lasts::Always,

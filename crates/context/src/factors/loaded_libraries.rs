@@ -20,6 +20,10 @@ pub const LOADED_LIBRARIES: Factor = Factor {
     name: "loaded_libraries",
     former: Former { names: &["objects"], ..Former::NONE },
     title: "loaded executable and libraries",
+    what: "The files that the process has mapped executable, and of each which build it is and how it is linked: \
+           symbol binding, relocations, fixed address.",
+    why: "A library that only one side loads can replace any function (malloc), and another build is other code. \
+          Symbols that are bound at start and relocations that are not packed cost at each start.",
     by_hand: "`grep r-xp /proc/PID/maps`, then `readelf -n FILE` for the build",
     scope: Scope::Process,
     lasts: Lasts::Always,

@@ -14,6 +14,10 @@ pub const MEMORY_POLICY: Factor = Factor {
     name: "memory_policy",
     former: Former::NONE,
     title: "NUMA memory policy",
+    what: "The NUMA nodes from which the process takes memory (set_mempolicy, mbind, numactl): local, preferred, \
+           bound or interleaved.",
+    why: "Memory of another node takes 1.5 to 2 times as long to reach, and the nodes share the bandwidth between \
+          them.",
     by_hand: "`cat /proc/PID/numa_maps`: the second word of each line",
     scope: Scope::Process,
     lasts: Lasts::Always,

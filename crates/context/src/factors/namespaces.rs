@@ -10,6 +10,10 @@ pub const NAMESPACES: Factor = Factor {
     name: "namespaces",
     former: Former::NONE,
     title: "namespaces",
+    what: "Which mounts, network, process ids, users, IPC objects, host name, cgroups and clocks the process sees \
+           (namespaces(7)).",
+    why: "A network namespace can add a virtual device and its packet filter to each packet. The others cost \
+          nothing once they are made.",
     by_hand: "`lsns -p PID`; `ls -l /proc/PID/ns`",
     scope: Scope::Process,
     lasts: Lasts::Boot,

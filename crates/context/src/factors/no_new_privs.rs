@@ -12,6 +12,10 @@ pub const NO_NEW_PRIVS: Factor = Factor {
     name: "no_new_privs",
     former: Former::NONE,
     title: "no privileges gained by execve",
+    what: "A flag by which execve gives no privileges: set-uid bits and file capabilities have no effect. Children \
+           inherit it, and nothing clears it.",
+    why: "Nothing by itself. Set-uid programs started from it keep its identity and may fail or work otherwise, and \
+          most sandboxes set it together with a seccomp filter.",
     by_hand: "`grep NoNewPrivs /proc/PID/status`",
     scope: Scope::Thread,
     lasts: Lasts::Always,

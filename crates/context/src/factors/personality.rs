@@ -14,6 +14,10 @@ pub const PERSONALITY: Factor = Factor {
     name: "personality",
     former: Former::NONE,
     title: "execution domain (personality)",
+    what: "Flags of the execution domain (personality(2)) as `setarch` sets them, such as ADDR_NO_RANDOMIZE and \
+           ADDR_COMPAT_LAYOUT. Children inherit them.",
+    why: "They decide where code and data lie, and so which of them share a place in the caches: below 1 % mostly, \
+          some percent in tight loops.",
     by_hand: "`cat /proc/PID/personality`: flags of personality(2)",
     scope: Scope::Process,
     lasts: Lasts::Always,

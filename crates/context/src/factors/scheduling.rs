@@ -14,6 +14,11 @@ pub const SCHEDULING: Factor = Factor {
     name: "scheduling",
     former: Former::NONE,
     title: "scheduling policy, priority, nice",
+    what: "Scheduling policy of the thread (SCHED_OTHER, SCHED_BATCH, SCHED_IDLE, SCHED_FIFO, SCHED_RR, \
+           SCHED_DEADLINE), its real-time priority and its nice value. Children inherit them, unless \
+           SCHED_RESET_ON_FORK is set.",
+    why: "Where CPUs are contended, each step of nice is a factor of 1.25 in the share of CPU time, SCHED_IDLE gets \
+          what others leave, and real-time threads run before all others. On an idle CPU it costs nothing.",
     by_hand: "`chrt -p PID`; `ps -o cls,rtprio,ni -p PID`",
     scope: Scope::Thread,
     lasts: Lasts::Always,

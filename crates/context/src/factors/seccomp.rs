@@ -14,6 +14,12 @@ pub const SECCOMP: Factor = Factor {
     name: "seccomp",
     former: Former::NONE,
     title: "seccomp filters",
+    what: "BPF programs that the kernel runs before each syscall of the thread: every filter that was installed, \
+           the latest first. Children inherit them, and nothing removes one.",
+    why: "An allow-list costs a loop of cheap syscalls some 10 %, a stack of filters that check arguments several \
+          times the call's own time. Where the kernel's parameters say so (spec_store_bypass_disable=seccomp, \
+          spectre_v2_user=seccomp), a filter installed without SECCOMP_FILTER_FLAG_SPEC_ALLOW also restricts \
+          speculation.",
     by_hand: "`grep Seccomp /proc/PID/status`: mode (2 is a filter) and number of filters",
     scope: Scope::Thread,
     lasts: Lasts::Always,

@@ -11,6 +11,10 @@ pub const SECURITY_LABEL: Factor = Factor {
     name: "security_label",
     former: Former::NONE,
     title: "SELinux context or AppArmor profile",
+    what: "The label by which a security module (SELinux, AppArmor) decides what the thread may do. Children \
+           inherit it; execve can change it.",
+    why: "Checks at opens, mappings and sockets cost little. What starts programs under a label can do more with \
+          them: Android's zygote installs a seccomp filter in apps.",
     by_hand: "`ps -o label -p PID`; `cat /proc/PID/attr/current`",
     scope: Scope::Thread,
     lasts: Lasts::Always,

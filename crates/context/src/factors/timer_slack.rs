@@ -16,6 +16,10 @@ pub const TIMER_SLACK: Factor = Factor {
     name: "timer_slack_ns",
     former: Former::NONE,
     title: "timer slack",
+    what: "By how much the kernel may end the thread's sleeps and timed waits later than asked for, so that several \
+           timers expire in one interrupt: 50 us by default, none for real-time threads.",
+    why: "Each sleep, poll and timed wait ends later by up to this time. Work that goes on in short sleeps pays it \
+          each time.",
     by_hand: "`cat /proc/PID/timerslack_ns`",
     scope: Scope::Thread,
     lasts: Lasts::Always,

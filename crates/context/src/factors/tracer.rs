@@ -12,6 +12,9 @@ pub const TRACER: Factor = Factor {
     name: "tracer",
     former: Former::NONE,
     title: "traced by another process (ptrace)",
+    what: "Whether a process is attached to the thread with ptrace(2): a debugger, strace, a sandbox.",
+    why: "The thread stops at signals, execs and new threads and, if the tracer asks for it, at begin and end of \
+          each syscall, until the tracer lets it go on: two context switches a stop.",
     by_hand: "`grep TracerPid /proc/PID/status`: 0 is none",
     scope: Scope::Thread,
     lasts: Lasts::Always,

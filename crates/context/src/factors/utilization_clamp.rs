@@ -12,6 +12,10 @@ pub const UTILIZATION_CLAMP: Factor = Factor {
     name: "utilization_clamp",
     former: Former::NONE,
     title: "utilization clamp (uclamp)",
+    what: "Bounds between which the scheduler takes the thread's utilization to be, from 0 to 1024 (uclamp.min, \
+           uclamp.max). CPU and frequency are chosen by it.",
+    why: "A low maximum keeps the thread on small or slowly clocked CPUs, a high minimum starts it on fast ones: 20 \
+          to 50 % on phones, nothing where the frequency is fixed.",
     by_hand: "`uclampset -p PID`",
     scope: Scope::Thread,
     lasts: Lasts::Always,

@@ -10,27 +10,7 @@ use std::path::Path;
 fn generated() -> Vec<(String, String)> {
     let mut all: Vec<_> = PUBLISHED.iter().map(|schema| (schema.path(), (schema.text)())).collect();
     all.push(("docs/reference/recording-format.md".to_owned(), reference::recording_format()));
-    let pages = [
-        ("findings", NameKind::Finding),
-        ("fixes", NameKind::Fix),
-        ("context-factors", NameKind::ContextFactor),
-        ("artifact-families", NameKind::ArtifactFamily),
-        ("guard-outcomes", NameKind::GuardOutcome),
-        ("arms", NameKind::Arm),
-        ("outcomes", NameKind::Outcome),
-        ("decisions", NameKind::Decision),
-        ("check-verdicts", NameKind::CheckVerdict),
-        ("bisection-verdicts", NameKind::BisectionVerdict),
-        ("bisected-causes", NameKind::BisectedCause),
-        ("time-parts", NameKind::TimePart),
-        ("ledger-categories", NameKind::LedgerCategory),
-        ("metrics", NameKind::Metric),
-        ("probes", NameKind::Probe),
-        ("exports", NameKind::Export),
-        ("unavailable", NameKind::Unavailable),
-        ("terms", NameKind::Term),
-    ];
-    let pages = pages.map(|(name, kind)| (format!("docs/reference/{name}.md"), explain::reference(kind)));
+    let pages = NameKind::ALL.map(|kind| (format!("docs/reference/{}.md", kind.page()), explain::reference(kind)));
     all.extend(pages);
     all
 }

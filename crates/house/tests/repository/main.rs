@@ -3,6 +3,7 @@
 mod cases;
 mod dependencies;
 mod docs;
+mod explained;
 mod gaps;
 mod layering;
 mod naming;

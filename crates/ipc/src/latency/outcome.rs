@@ -34,6 +34,7 @@ pub struct Latency {
     pub pairs: BTreeMap<String, PairResult>,
     /// `PASS` when servers got the priority of a real-time caller, `FAIL` when they did not, `NOT_TESTABLE` when no caller
     /// could be real-time.
+    #[schemars(extend("enum" = ["PASS", "FAIL", "NOT_TESTABLE"]))]
     pub inheritance: &'static str,
     /// How that was judged.
     pub inherited: Inheritance,
@@ -75,6 +76,7 @@ pub struct Configuration {
 pub struct PairResult {
     /// `GOOD` when R is above 0.6, else `POOR`; null without a transaction.
     #[serde(rename = "SYNC")]
+    #[schemars(extend("enum" = ["GOOD", "POOR", null]))]
     pub sync: Option<&'static str>,
     /// Transactions that stayed on one CPU.
     #[serde(rename = "S")]

@@ -37,7 +37,8 @@ pub struct Context {
     pub caches: Vec<Cache>,
     /// Load averages of 1, 5 and 15 minutes.
     pub load_avg: Vec<f64>,
-    /// `release` or `debug`.
+    /// `release` or `debug`: how slowpath was built. A program of `debug` measures itself.
+    #[schemars(extend("enum" = ["release", "debug"]))]
     pub library_build_type: &'static str,
     /// Whether all runs that were asked for are there. Not a key of Google Benchmark.
     pub complete: bool,
@@ -67,7 +68,8 @@ pub struct Run {
     pub per_family_instance_index: usize,
     /// Name without suffix.
     pub run_name: String,
-    /// `iteration` or `aggregate`.
+    /// `iteration` is a run, `aggregate` a statistic of all runs.
+    #[schemars(extend("enum" = ["iteration", "aggregate"]))]
     pub run_type: &'static str,
     /// How often the benchmark ran.
     pub repetitions: usize,
@@ -76,11 +78,13 @@ pub struct Run {
     pub repetition_index: Option<usize>,
     /// Calling threads.
     pub threads: usize,
-    /// `mean`, `median`, `stddev`, `cv`; only of aggregates.
+    /// `mean`, `median`, `stddev` (standard deviation) or `cv` (that over the mean) of the runs; only of aggregates.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["mean", "median", "stddev", "cv"]))]
     pub aggregate_name: Option<&'static str>,
-    /// `time` or `percentage`; only of aggregates.
+    /// `time`, or for a `cv` `percentage`; only of aggregates.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["time", "percentage"]))]
     pub aggregate_unit: Option<&'static str>,
     /// Round trips of a run, or runs of an aggregate.
     pub iterations: u64,

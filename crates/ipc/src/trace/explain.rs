@@ -13,7 +13,7 @@ use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
 use std::collections::BTreeMap;
 
-/// Causes.
+/// What a transaction waited for, for half of its time or more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {

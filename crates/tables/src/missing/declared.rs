@@ -4,10 +4,13 @@ use super::Missing;
 
 /// Declares names and lists them.
 macro_rules! declare {
-    ($($constant:ident = $name:literal: $what:literal, $why:literal, $helps:literal;)*) => {
+    ($(
+        $constant:ident = $name:literal $(formerly $former:literal)*: $what:literal, $why:literal, $helps:literal;
+    )*) => {
         $(
             #[doc = $what]
-            pub const $constant: Missing = Missing { name: $name, what: $what, why: $why, helps: $helps };
+            pub const $constant: Missing =
+                Missing { name: $name, former: &[$($former),*], what: $what, why: $why, helps: $helps };
         )*
 
         /// All of them.
@@ -49,7 +52,7 @@ declare! {
         "what a process maps: it turns fault addresses into files",
         "the kernel has neither the VMA tree's events nor system-call tracepoints",
         "a kernel of 6.7 or later, and privilege";
-    SYSCALLS = "opens, reads and memory calls":
+    SYSCALLS = "opens, reads and memory calls" formerly "system-call tracepoints":
         "syscalls that open and read files or change address spaces",
         "the kernel was built without system-call tracepoints (CONFIG_HAVE_SYSCALL_TRACEPOINTS) or without BTF",
         "a kernel with system-call tracepoints and CONFIG_DEBUG_INFO_BTF=y";
@@ -61,7 +64,7 @@ declare! {
         "a process that was to be recorded",
         "the kernel's task iterator (iter/task) does not report it: it ended, or is in another pid namespace",
         "record it from its start: slowpath record -- COMMAND";
-    FIRST_FAULTS = "first page faults on CPU <cpu>":
+    FIRST_FAULTS = "first page faults on CPU <cpu>" formerly "first page faults on processor <cpu>":
         "page faults right after a CPU came online",
         "the CPU came online while recording went on",
         "record with all CPUs online";
@@ -214,7 +217,7 @@ declare! {
         "what the kernel's threads did",
         "only recordings of the whole machine have it",
         "record with --system";
-    BACKGROUND_RECLAIM = "the cost of background reclaim":
+    BACKGROUND_RECLAIM = "the cost of background reclaim" formerly "the deferred cost of memory":
         "work of the kernel's threads for the program's memory",
         "/proc shows no kernel threads, or the recording is of an older version",
         "recordings of this version, where /proc shows the kernel's threads";
@@ -364,4 +367,10 @@ declare! {
         "files that the recorded processes could not open",
         "the recording holds no opens, or lost some",
         "record without --no-files; with --files where processes run already";
+
+    // Recordings of earlier versions
+    SMALL_PAGES = "4 KiB pages":
+        "recording on kernels with larger pages, which earlier versions refused",
+        "the kernel has pages of 16 or 64 KiB (arm64), and that version counted in pages of 4 KiB only",
+        "record again with this version";
 }

@@ -13,12 +13,18 @@ pub const CPU_MODEL: Factor = Factor {
     name: "cpu_model",
     former: Former { names: &["processors"], ..Former::NONE },
     title: "CPU model, microcode, SMT",
+    what: "Model, microcode and cache of the CPUs, which of them are online or isolated, and whether SMT is on.",
+    why: "Other CPUs are faster or slower by any factor: times of two machines do not compare, ratios within one \
+          do. With SMT, threads on siblings share the units and caches of a core.",
     by_hand: "`lscpu`; `grep . /sys/devices/system/cpu/{online,isolated,smt/control}`",
     scope: Scope::Machine,
     lasts: Lasts::Always,
     read,
     known,
-    remedies: Remedies::None,
+    remedies: Remedies::Of(&[(
+        "compare on one machine, or on machines with the same CPU and microcode",
+        "work: the measurement has to be repeated",
+    )]),
     toggle: OF_MACHINE,
 };
 
@@ -27,6 +33,9 @@ pub const CPUFREQ: Factor = Factor {
     name: "cpufreq",
     former: Former { names: &["frequency"], ..Former::NONE },
     title: "CPU frequency",
+    what: "Who chooses the CPU frequency (the governor), within which bounds, and whether the CPU may boost.",
+    why: "Computing scales with the frequency. Low bounds, and governors that keep it low or raise it late, make \
+          short work up to several times slower.",
     by_hand: "`grep . /sys/devices/system/cpu/cpufreq/policy*/scaling_{driver,governor,min_freq,max_freq}`",
     scope: Scope::Machine,
     lasts: Lasts::Always,
@@ -41,12 +50,19 @@ pub const CLOCK: Factor = Factor {
     name: "clock_source",
     former: Former::NONE,
     title: "clock source",
+    what: "What the kernel reads the time from: tsc, kvm-clock, arch_sys_counter, hpet, acpi_pm and others.",
+    why: "With tsc, kvm-clock and arch_sys_counter clock_gettime takes 20 ns without a syscall (vDSO). With hpet \
+          and acpi_pm it is a syscall that accesses a device: 0.5 to 2 us.",
     by_hand: "`cat /sys/devices/system/clocksource/clocksource0/current_clocksource`",
     scope: Scope::Machine,
     lasts: Lasts::Always,
     read: read_clock,
     known: known_clock,
-    remedies: Remedies::None,
+    remedies: Remedies::Of(&[(
+        "use the TSC where it is stable (clocksource=tsc; in a virtual machine one that the host offers); the \
+         kernel's log says why it chose another",
+        "correctness: a TSC that is not stable shows wrong times",
+    )]),
     toggle: OF_MACHINE,
 };
 

@@ -15,12 +15,20 @@ pub const KERNEL: Factor = Factor {
     name: "kernel",
     former: Former::NONE,
     title: "kernel",
+    what: "Release and preemption model of the kernel, and debug options that are at work: lockdep, kmemleak, \
+           KFENCE, slab checks.",
+    why: "A lock validator or memory checks make each syscall and fault several times slower. What release and \
+          preemption cost does not follow from their names: they are shown, and no cause is derived from them.",
     by_hand: "`uname -rv`",
     scope: Scope::Machine,
     lasts: Lasts::Always,
     read,
     known,
-    remedies: Remedies::None,
+    remedies: Remedies::Of(&[(
+        "run a kernel that is built without the debug options, or switch off those that can be (kmemleak=off, \
+         kfence.sample_interval=0)",
+        "safety: bugs of the kernel are found less often",
+    )]),
     toggle: OF_MACHINE,
 };
 

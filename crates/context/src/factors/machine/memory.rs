@@ -11,6 +11,11 @@ pub const MACHINE_HUGE_PAGES: Factor = Factor {
     name: "machine_huge_pages",
     former: Former::NONE,
     title: "huge pages of the machine",
+    what: "To whom the machine gives transparent huge pages (always, madvise, never), what a fault does where none \
+           is free (defrag), the same for shared memory, and how many hugetlb pages are reserved.",
+    why: "With small pages memory takes 512 times the faults, and programs that jump about in much memory miss the \
+          TLB more often. With huge pages programs can take more memory, and single faults longer: they zero 2 MiB \
+          and may compact memory.",
     by_hand: "`grep . /sys/kernel/mm/transparent_hugepage/{enabled,defrag}`; `sysctl vm.nr_hugepages`",
     scope: Scope::Machine,
     lasts: Lasts::Always,
@@ -25,12 +30,19 @@ pub const MEMORY: Factor = Factor {
     name: "memory",
     former: Former::NONE,
     title: "memory management",
+    what: "Settings of memory management: address space randomization, overcommit, swappiness, KSM, \
+           multi-generational LRU, zswap, NUMA balancing.",
+    why: "Under memory pressure they decide what is reclaimed. NUMA balancing and KSM add faults to memory in use. \
+          Without randomized addresses each run has the same layout, good or bad.",
     by_hand: "`sysctl kernel.randomize_va_space vm.overcommit_memory vm.swappiness`; `grep . /sys/kernel/mm/{ksm/run,lru_gen/enabled}`",
     scope: Scope::Machine,
     lasts: Lasts::Always,
     read,
     known,
-    remedies: Remedies::None,
+    remedies: Remedies::Of(&[(
+        "set what differs as on the fast machine (sysctl, /sys/kernel/mm)",
+        "memory without KSM and zswap, locality without NUMA balancing, security without randomized addresses",
+    )]),
     toggle: OF_MACHINE,
 };
 

@@ -16,6 +16,10 @@ pub const MITIGATIONS: Factor = Factor {
     name: "mitigations",
     former: Former::NONE,
     title: "CPU vulnerability mitigations",
+    what: "What the kernel does on these CPUs against each known vulnerability (Meltdown, Spectre, MDS, Retbleed \
+           and others).",
+    why: "From nothing to some ten percent, most at syscalls, faults and indirect calls: page tables are switched \
+          at each entry, indirect branches predict less, and buffers are cleared on the return to user mode.",
     by_hand: "`grep . /sys/devices/system/cpu/vulnerabilities/*`",
     scope: Scope::Machine,
     lasts: Lasts::Always,
@@ -30,6 +34,10 @@ pub const PARAMETERS: Factor = Factor {
     name: "kernel_parameters",
     former: Former::NONE,
     title: "kernel parameters that change speed",
+    what: "Parameters of the kernel's command line that choose mitigations or change speed otherwise: isolcpus, \
+           nohz_full, transparent_hugepage, init_on_alloc, audit and the like.",
+    why: "What they switch: mitigations from nothing to some ten percent; init_on_alloc and init_on_free zero \
+          memory at each allocation or release; isolcpus takes CPUs out of load balancing.",
     by_hand: "`cat /proc/cmdline`",
     scope: Scope::Machine,
     lasts: Lasts::Always,

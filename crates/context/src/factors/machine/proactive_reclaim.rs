@@ -15,6 +15,11 @@ pub const PROACTIVE_RECLAIM: Factor = Factor {
     name: "proactive_reclaim",
     former: Former::NONE,
     title: "proactive reclaim",
+    what: "Schemes of DAMON, the kernel's access monitor, that page out what nobody accessed for a while, with \
+           memory to spare: those in sysfs, and the kernel's own DAMON_RECLAIM.",
+    why: "Pages of files leave the page cache, or memory is swapped out: a start after a pause reads them from the \
+          device again. Ages are those of regions of physical memory, so pages that were accessed a moment ago can \
+          go too.",
     by_hand: "`grep -r . /sys/kernel/mm/damon/admin/kdamonds /sys/module/damon_reclaim/parameters`, as root",
     scope: Scope::Machine,
     lasts: Lasts::Always,

@@ -11,12 +11,20 @@ pub const SCHEDULER: Factor = Factor {
     name: "scheduler",
     former: Former::NONE,
     title: "scheduler settings of the machine",
+    what: "Settings of the scheduler for all tasks: budget and period of real-time tasks, autogroups, base slice, \
+           upper bound of utilization clamps.",
+    why: "Real-time threads are throttled for the rest of each period when the budget is used up, 0.95 s of 1 s by \
+          default. With autogroups nice values count inside a session only. A longer slice lets others wait longer \
+          on a contended CPU.",
     by_hand: "`sysctl kernel.sched_rt_runtime_us kernel.sched_rt_period_us kernel.sched_autogroup_enabled`",
     scope: Scope::Machine,
     lasts: Lasts::Always,
     read,
     known,
-    remedies: Remedies::None,
+    remedies: Remedies::Of(&[(
+        "set what differs as on the fast machine (sysctl kernel.sched_*)",
+        "fairness; with a larger real-time budget safety: a real-time thread that loops blocks its CPU",
+    )]),
     toggle: OF_MACHINE,
 };
 

@@ -10,12 +10,18 @@ pub const SELINUX: Factor = Factor {
     name: "selinux",
     former: Former::NONE,
     title: "SELinux",
+    what: "Whether SELinux denies what its policy does not allow (enforcing) or only logs it (permissive).",
+    why: "Its own checks cost little. Android's zygote installs seccomp filters in apps only while it is enforcing, \
+          and those run at each syscall.",
     by_hand: "`getenforce`; `cat /sys/fs/selinux/enforce`",
     scope: Scope::Machine,
     lasts: Lasts::Always,
     read,
     known,
-    remedies: Remedies::None,
+    remedies: Remedies::Of(&[(
+        "leave it enforcing, and change what follows from it: the seccomp filters of apps",
+        "work: the filters have to be rewritten, as for seccomp",
+    )]),
     toggle: OF_MACHINE,
 };
 
