@@ -54,8 +54,10 @@ use std::path::PathBuf;
 /// measures the gain in a controlled experiment.
 #[derive(Debug, Parser)]
 #[command(name = "slowpath", version, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 done, 1 a check failed or an undo was refused, 2 wrong usage, 3 this machine cannot do it, \
-4 the target failed, 130 interrupted.")]
+#[command(
+    after_help = "Exit codes: 0 done, 1 a check failed or an undo was refused, 2 wrong usage, 3 this machine cannot do it, \
+4 the target failed, 130 interrupted."
+)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]

@@ -4,10 +4,10 @@
 //! ([`walk`]); those of documents whose types this crate does not see stand in [`elsewhere`]. A test of the repository compares all with
 //! `docs/schemas`. Enumerations with a kind of their own (verdicts, metrics) are explained there in full.
 
-mod documents;
 mod elsewhere;
 mod walk;
 
+use crate::schema::PUBLISHED;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -71,10 +71,10 @@ pub(crate) fn all() -> &'static [JsonEnumeration] {
 
 fn of_documents() -> Vec<JsonEnumeration> {
     let mut all: Vec<JsonEnumeration> = Vec::new();
-    let printed = documents::schemas().into_iter().flat_map(|(document, text)| {
+    let printed = PUBLISHED.iter().flat_map(|document| {
         // A schema that was just made is JSON.
-        let schema: Value = serde_json::from_str(&text).unwrap_or_default();
-        walk::enumerations(document, &schema)
+        let schema: Value = serde_json::from_str(&(document.text)()).unwrap_or_default();
+        walk::enumerations(&format!("{}.json", document.name), &schema)
     });
     for one in printed.chain(elsewhere::all()) {
         match all.iter_mut().find(|known| known.about == one.about && known.values == one.values) {

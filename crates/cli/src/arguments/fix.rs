@@ -14,7 +14,8 @@ pub struct FixArguments {
     pub command: FixCommand,
 }
 
-const AFTER_HELP: &str = "DIR is what `slowpath diagnose -o DIR` wrote. With sudo for /etc and services, without for your own files:
+const AFTER_HELP: &str =
+    "DIR is what `slowpath diagnose -o DIR` wrote. With sudo for /etc and services, without for your own files:
   slowpath fix list DIR
   slowpath fix show DIR allocator_tunables --wrapper ~/bin/video
   slowpath fix apply DIR allocator_tunables --wrapper ~/bin/video

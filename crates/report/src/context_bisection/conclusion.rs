@@ -248,9 +248,9 @@ mod tests {
     #[test]
     fn a_cause_is_told_with_the_effect_that_is_shown_best_and_not_with_the_larger_one() {
         let told = |sufficient: [f64; 3], necessary: [f64; 3]| {
-            let of = |[value, low, high]: [f64; 3]| Some(Quantity::interval(value, low, high, Unit::Percent));
+            let percent = |[value, low, high]: [f64; 3]| Some(Quantity::interval(value, low, high, Unit::Percent));
             let mut found = sample::bisection();
-            (found.causes[0].sufficient, found.causes[0].necessary) = (of(sufficient), of(necessary));
+            (found.causes[0].sufficient, found.causes[0].necessary) = (percent(sufficient), percent(necessary));
             let told = of(&found);
             told[told.find(": +").map_or(0, |at| at + 2)..].split(" %").next().unwrap_or_default().to_owned()
         };

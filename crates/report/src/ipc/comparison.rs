@@ -56,7 +56,10 @@ mod tests {
             comparisons: vec![compared],
             unavailable: Vec::new(),
         });
-        assert!(text.starts_with("Round trips of 4 bytes, 12 blocks, 95 % intervals, joint for all ratios\n"), "{text}");
+        assert!(
+            text.starts_with("Round trips of 4 bytes, 12 blocks, 95 % intervals, joint for all ratios\n"),
+            "{text}"
+        );
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[2].find("ratio to pipe"), lines[4].find("2.00 (1.50 to 2.50)"), "{text}");
         assert_eq!(lines[3].trim_end(), "pipe             1.00", "{text}");

@@ -145,7 +145,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn of(schema: &Value) -> Vec<(String, Vec<(String, String)>, Vec<String>)> {
+    /// What is chosen, the values with their meanings, the fields.
+    type Seen = (String, Vec<(String, String)>, Vec<String>);
+
+    fn of(schema: &Value) -> Vec<Seen> {
         let found = enumerations("x.json", schema).into_iter();
         found.map(|one| (one.about, one.values, one.fields.into_iter().collect())).collect()
     }
