@@ -9,6 +9,8 @@ use serde_json::Value;
 use slowpath_tables::Quantity;
 use std::collections::BTreeMap;
 
+pub use crate::evidence::{Evidence, Row, milliseconds, row};
+
 /// How far a finding can be trusted; each finding documents its thresholds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -30,18 +32,6 @@ impl Confidence {
             Self::Low => "low",
         }
     }
-}
-
-/// One row of evidence: named values. Names carry the unit where there is one (`blocked_ms`).
-pub type Row = BTreeMap<String, Value>;
-
-/// Rows of a recording, condensed, that show one aspect of a finding.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Evidence {
-    /// What the rows show, one sentence.
-    pub text: String,
-    /// The rows, most costly first.
-    pub rows: Vec<Row>,
 }
 
 /// A hidden cost and what proves it.
@@ -74,16 +64,6 @@ pub struct Finding {
     pub fix_inputs: FixInputs,
     /// How to see it with a standard tool.
     pub see_by_hand: String,
-}
-
-/// Builds a [`Row`] from pairs of name and value.
-pub fn row<const N: usize>(cells: [(&str, Value); N]) -> Row {
-    cells.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-/// Nanoseconds as milliseconds with microsecond resolution, for rows that people read.
-pub fn milliseconds(nanos: slowpath_tables::Nanos) -> Value {
-    Value::from((nanos.0 as f64 / 1e3).round() / 1e3)
 }
 
 #[cfg(test)]

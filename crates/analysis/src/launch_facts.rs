@@ -4,39 +4,20 @@
 //! module of its own.
 
 use crate::io::blocked::Blocked;
-use crate::io::files::{FileId, Files};
+use crate::io::files::Files;
 use crate::io::insertions::{self, Insertion};
-use crate::memory::address_space::{AddressSpaces, Place};
 use crate::memory::completeness::{Completeness, completeness};
+use crate::memory::fault_places::fault_places;
 use crate::processes::Processes;
-use crate::starts::loader_work::{self, Start};
+use crate::starts::loader_work::{self, Start, StartInputs};
 use crate::time::recording_times::RecordingTimes;
 use crate::time::round_trips::{Pair, round_trips};
-use slowpath_recording::{NotRecorded, Tables};
+use slowpath_recording::Tables;
 use slowpath_tables::{Nanos, ProcessKey};
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-/// The probe that records what addresses mean.
-const MAPPING: &str = "mapping";
-
-/// What a faulting address meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaultPlace {
-    /// A page of a file.
-    File {
-        /// The file.
-        file: FileId,
-        /// Page in the file.
-        page: u64,
-        /// Protection bits of the mapping.
-        prot: u32,
-    },
-    /// Memory without a file.
-    Anonymous,
-    /// The mappings of the process are not known.
-    Unknown,
-}
+pub use crate::memory::fault_places::FaultPlace;
 
 /// One recorded launch with its derived facts.
 #[derive(Debug)]
@@ -104,12 +85,15 @@ impl<'a> LaunchFacts<'a> {
 
     /// Recorded faults beside the kernel's counters, compared when it is first asked for.
     pub fn completeness(&self) -> &Completeness {
-        self.completeness.get_or_init(|| completeness(self))
+        self.completeness.get_or_init(|| completeness(&self.tables, &self.processes))
     }
 
     /// What run-time linkers did before main, told when it is first asked for.
     pub(crate) fn loader_work(&self) -> &[Start] {
-        self.loader_work.get_or_init(|| loader_work::starts(self))
+        self.loader_work.get_or_init(|| {
+            let (tables, files, places) = (&*self.tables, &self.files, &*self.places);
+            loader_work::starts(&StartInputs { tables, files, places, until: self.until() })
+        })
     }
 
     /// What recording faults took of threads, added up when it is first asked for.
@@ -160,22 +144,4 @@ fn span(tables: &Tables) -> (Nanos, Nanos) {
         times.chain(tables.reads.iter().map(|row| row.ts))
     };
     (rows().min().unwrap_or_default(), rows().max().unwrap_or_default())
-}
-
-fn fault_places(tables: &Tables, files: &mut Files) -> Vec<FaultPlace> {
-    let mut spaces = AddressSpaces::new(&tables.forks, &tables.execs, &tables.mappings);
-    // A trace without mappings knows of no address that no file lies behind it.
-    let is_without = matches!(tables.manifest.not_recorded(MAPPING), Some(NotRecorded::Refused(_)));
-    let are_known = !tables.mappings.is_empty() || !is_without;
-    tables
-        .faults
-        .iter()
-        .map(|fault| match spaces.place_at(fault.ts, fault.process(), fault.address) {
-            Place::File { file, offset, prot } => {
-                FaultPlace::File { file: files.id(file), page: offset.page().0, prot }
-            }
-            Place::Anonymous if are_known => FaultPlace::Anonymous,
-            Place::Anonymous | Place::Unknown => FaultPlace::Unknown,
-        })
-        .collect()
 }

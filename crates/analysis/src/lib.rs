@@ -8,6 +8,7 @@
 //! [`launch_facts::LaunchFacts`] derives everything of one recording once; the others take it from there.
 
 pub mod declaration;
+mod evidence;
 pub mod finding;
 pub mod findings;
 pub mod fix_inputs;

@@ -3,7 +3,7 @@
 //!
 //! One call is under way at a time; what the browser sends unasked is ignored.
 
-use crate::visitor::VisitError;
+use crate::error::VisitError;
 use serde_json::{Value, json};
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;

@@ -7,6 +7,7 @@
 
 mod beneath;
 mod devtools;
+mod error;
 #[doc(hidden)]
 pub mod foreign;
 pub mod pages;
@@ -14,6 +15,7 @@ mod server;
 mod visit;
 mod visitor;
 
+pub use error::VisitError;
 pub use pages::{Page, PagesError, Source};
 pub use server::PageServer;
-pub use visitor::{VisitError, Visitor};
+pub use visitor::Visitor;

@@ -2,10 +2,11 @@
 //! comes on line.
 
 use crate::capture_error::CaptureError;
+use crate::clock::monotonic_now;
 use crate::cpus;
 use crate::events;
 use crate::perf::{self, FaultEvent};
-use crate::recorder::{Recorder, attach_perf, monotonic_now};
+use crate::recorder::{Recorder, attach_perf};
 use libbpf_rs::Link;
 use slowpath_tables::missing::declared;
 use std::collections::BTreeSet;

@@ -5,11 +5,12 @@
 //! told up to their piece: what is recorded in a lab is decoded whole.
 
 use crate::context::Context;
-use crate::events::{self, event_header, record};
+use crate::events::{event_header, record};
 use crate::file_rows::{Files, Overlays, Place};
 use crate::mounts::Mount;
 use crate::names::Names;
-use crate::records::{self, Decoding};
+use crate::record_kinds;
+use crate::records::Decoding;
 use crate::stack::{CopyReader, StackAudit, Stacks};
 use serde::{Deserialize, Serialize};
 use slowpath_recording::{Device, MachineFaults, MemoryThreads, Probe, Tables};
@@ -59,7 +60,7 @@ pub const UNREADABLE_BYTES: &str = "unreadable_bytes";
 pub(crate) fn for_each_record(bytes: &[u8], mut each: impl FnMut(u32, &[u8])) -> usize {
     let mut rest = bytes;
     while let Some(header) = record::<event_header>(rest) {
-        let Some(size) = events::size_of_record(rest) else { break };
+        let Some(size) = record_kinds::size_of_record(rest) else { break };
         each(u32::from(header.kind), &rest[..size]);
         rest = &rest[size..];
     }
@@ -69,7 +70,7 @@ pub(crate) fn for_each_record(bytes: &[u8], mut each: impl FnMut(u32, &[u8])) ->
 /// Events by kind in records that are given up.
 pub fn count_events(bytes: &[u8]) -> Losses {
     let mut losses = Losses::default();
-    for_each_record(bytes, |kind, bytes| losses.add(events::kind_name(kind), events::events_in(bytes)));
+    for_each_record(bytes, |kind, bytes| losses.add(record_kinds::kind_name(kind), record_kinds::events_in(bytes)));
     losses
 }
 
@@ -77,9 +78,9 @@ pub fn count_events(bytes: &[u8]) -> Losses {
 /// call stacks); and the others, counted by kind.
 pub fn keep_told_once(bytes: &[u8]) -> (Vec<u8>, Losses) {
     let (mut kept, mut losses) = (Vec::new(), Losses::default());
-    for_each_record(bytes, |kind, record| match records::of(kind) {
+    for_each_record(bytes, |kind, record| match record_kinds::of(kind) {
         Some(kind) if kind.is_told_once => kept.extend_from_slice(record),
-        _ => losses.add(events::kind_name(kind), events::events_in(record)),
+        _ => losses.add(record_kinds::kind_name(kind), record_kinds::events_in(record)),
     });
     (kept, losses)
 }
@@ -136,7 +137,7 @@ impl Decoder {
             if let Some(copies) = copies {
                 copies.learn(kind, bytes, |file| to.place.path(to.names, file));
             }
-            if let Some(kind) = records::of(kind) {
+            if let Some(kind) = record_kinds::of(kind) {
                 (kind.decode)(bytes, &mut to);
             }
             if let Some(header) = record::<event_header>(bytes) {
@@ -196,6 +197,7 @@ pub fn decode(raw: &RawCapture) -> Tables {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events;
     use proptest::prelude::*;
 
     fn capture(bytes: Vec<u8>) -> RawCapture {
@@ -269,8 +271,8 @@ mod tests {
 
     #[test]
     fn a_batch_counts_as_its_faults_when_it_is_lost() {
-        assert_eq!(events::events_in(&events::bytes_of(&batch(&[(7, 1, 0), (7, 2, 0)]))), 2);
-        assert_eq!(events::events_in(&events::bytes_of(&fork(7, 1))), 1);
+        assert_eq!(record_kinds::events_in(&events::bytes_of(&batch(&[(7, 1, 0), (7, 2, 0)]))), 2);
+        assert_eq!(record_kinds::events_in(&events::bytes_of(&fork(7, 1))), 1);
     }
 
     #[test]
@@ -357,7 +359,7 @@ mod tests {
             let header = event_header { kind, flags, pid, tid: pid, ts: ts * 2_000_000_000, stack: 0 };
             let mut bytes = events::bytes_of(&header);
             bytes.resize(4096, 0);
-            let size = events::size_of_record(&bytes).unwrap();
+            let size = record_kinds::size_of_record(&bytes).unwrap();
             bytes.truncate(size);
             match u32::from(kind) {
                 events::EVENT_FORK => bytes = events::bytes_of(&fork(pid, ts)),

@@ -2,8 +2,6 @@
 
 #![allow(missing_docs, dead_code, non_camel_case_types)]
 
-use crate::records;
-
 /// What bindgen made.
 mod generated {
     #![allow(clippy::all, clippy::undocumented_unsafe_blocks)]
@@ -73,13 +71,6 @@ pub fn bytes_of<T: Record>(record: &T) -> Vec<u8> {
     view(record).to_vec()
 }
 
-/// Size of the record at the beginning of `bytes`; `None` for a kind that does not exist and for one that is cut off.
-pub fn size_of_record(bytes: &[u8]) -> Option<usize> {
-    let header = record::<event_header>(bytes)?;
-    let size = (records::of(u32::from(header.kind))?.size)(bytes)?;
-    (size <= bytes.len()).then_some(size)
-}
-
 /// A stack record ends behind its last frame. Its number and then its depth follow the header.
 pub(crate) fn size_of_stack(bytes: &[u8]) -> Option<usize> {
     let at = size_of::<event_header>() + size_of::<u32>();
@@ -92,22 +83,6 @@ pub(crate) fn size_of_stack(bytes: &[u8]) -> Option<usize> {
 pub(crate) fn size_of_copy(bytes: &[u8]) -> Option<usize> {
     let copied = record::<stack_copy_event>(bytes)?.bytes;
     (copied <= COPY_BYTES).then_some(size_of::<stack_copy_event>() + copied as usize)
-}
-
-/// Events that a record stands for: several for a batch of faults.
-pub fn events_in(bytes: &[u8]) -> u64 {
-    let kind = record::<event_header>(bytes).and_then(|header| records::of(u32::from(header.kind)));
-    kind.map_or(1, |kind| (kind.events)(bytes))
-}
-
-/// Name of a kind in loss lists.
-pub fn kind_name(kind: u32) -> &'static str {
-    records::of(kind).map_or("file_names", |kind| kind.name)
-}
-
-/// Names of all kinds in loss lists.
-pub fn kinds_of_losses() -> impl Iterator<Item = &'static str> {
-    (0..EVENT_KINDS).map(kind_name)
 }
 
 /// Text up to the first NUL, with what is not UTF-8 replaced.

@@ -3,7 +3,8 @@
 
 use crate::capture_error::CaptureError;
 use crate::events;
-use crate::recorder::{Recorder, io_error, pidfd};
+use crate::recorder::{Recorder, io_error};
+use crate::running_processes::pidfd;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use slowpath_tables::Nanos;
 use std::io;

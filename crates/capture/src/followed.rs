@@ -1,8 +1,10 @@
 //! Which processes are followed, and what they hold when recording ends.
 
+use crate::clock::monotonic_now;
 use crate::events;
 use crate::page_content;
-use crate::recorder::{Recorder, monotonic_now, pidfd};
+use crate::recorder::Recorder;
+use crate::running_processes::{pidfd, processes};
 use libbpf_rs::{MapCore, MapFlags};
 use slowpath_process::{Deadline, DeadlineError, LIMIT, Owner};
 use slowpath_tables::Unavailable;
@@ -78,10 +80,4 @@ impl Recorder {
 fn hidden(pid: u32, error: &DeadlineError) -> Unavailable {
     let remedy = "find out what blocks reads of its memory (a file system that hangs, userfaultfd)";
     declared::HELD_BY_ONE.of(&[&pid], error.to_string(), remedy)
-}
-
-/// All processes that `/proc` shows.
-pub(crate) fn processes() -> Vec<u32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }

@@ -6,8 +6,9 @@
 
 use crate::events::{
     EVENT_KERNEL_SYMBOL, EVENT_STACK, KERNEL_SYMBOL_BYTES, STACK_KERNEL, event_header, kernel_symbol_event, record,
-    size_of_record, stack_event, view,
+    stack_event, view,
 };
+use crate::record_kinds::size_of_record;
 use crate::stack::stack_of;
 use std::collections::HashMap;
 use std::io::Read;

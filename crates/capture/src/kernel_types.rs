@@ -307,9 +307,10 @@ impl KernelTypes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel_events::Kernel;
     use crate::objects::{self, SharedMaps};
     use crate::options::{Options, StackEvents};
-    use crate::probes::{self, Kernel};
+    use crate::probes;
     use libbpf_rs::Btf;
 
     /// Types as bytes: name, information, size or type, and what follows.

@@ -9,6 +9,7 @@
 //! are declared once, in `events.h`, for both sides.
 
 mod capture_error;
+mod clock;
 mod context;
 #[cfg(test)]
 mod control_flow;
@@ -24,6 +25,7 @@ mod followed;
 #[doc(hidden)]
 pub mod foreign;
 mod interrupts;
+mod kernel_events;
 mod kernel_symbols;
 mod kernel_types;
 pub mod machine;
@@ -36,10 +38,13 @@ mod objects;
 mod options;
 mod owner;
 mod perf;
+mod probe;
 mod probes;
+mod record_kinds;
 mod recorder;
 mod records;
 mod ring;
+mod running_processes;
 mod system_calls;
 mod walk;
 
@@ -62,13 +67,15 @@ mod readahead;
 mod stack;
 
 pub use capture_error::CaptureError;
+pub use clock::monotonic_now;
 pub use decode::{Decoder, Facts, RawCapture, UNREADABLE_BYTES, count_events, decode, keep_told_once};
-pub use events::kinds_of_losses;
+pub use record_kinds::kinds_of_losses;
 pub use fault_clock::{FaultClock, TimedFaults};
 pub use file_rows::METADATA;
 pub use mounts::{Mount, parse_mountinfo};
 pub use options::{LabDevice, Options, Running, StackEvents};
 pub use owner::Owner;
-pub use probes::{Probe, declared as probes};
-pub use recorder::{Recorder, monotonic_now};
+pub use probe::Probe;
+pub use probes::declared as probes;
+pub use recorder::Recorder;
 pub use stack::{CodeMapping, CodePlace, NewModule, StackAudit, StackCopy, TableParts, VDSO, WalkFate};

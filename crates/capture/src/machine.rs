@@ -76,7 +76,7 @@ pub fn facts() -> Facts {
     let btf_path = Path::new("/sys/kernel/btf/vmlinux");
     // libbpf speaks for itself on standard error when the file is missing, so it is not asked then.
     let btf = if btf_path.exists() { libbpf_rs::Btf::from_vmlinux().ok() } else { None };
-    let area_tree = btf.as_ref().is_some_and(crate::objects::has_area_tree);
+    let area_tree = btf.as_ref().is_some_and(crate::kernel_events::has_area_tree);
     let area_walk = btf.as_ref().is_some_and(has_area_walk);
     let tracepoints = btf.map(|btf| {
         probes::declared()

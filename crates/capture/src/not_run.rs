@@ -4,8 +4,7 @@
 //!
 //! Whose event it was is not known: programs at events of the whole machine were perhaps of no use for it.
 
-use crate::objects::Loaded;
-use crate::probes::Probe;
+use crate::probe::{Loaded, Probe};
 use libbpf_rs::libbpf_sys::{bpf_obj_get_info_by_fd, bpf_prog_info};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -40,7 +39,8 @@ fn missed(program: BorrowedFd<'_>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::{EVENT_KINDS, kind_name};
+    use crate::events::EVENT_KINDS;
+    use crate::record_kinds::kind_name;
 
     #[test]
     fn each_program_of_processes_loses_the_events_that_it_tells_of() {

@@ -1,11 +1,13 @@
 //! The compiled probes and how they become one program: what a map is in one object that declares it, it is in all.
 
 use crate::capture_error::CaptureError;
+use crate::kernel_events::{FAULT_ENTRY, Kernel, has_area_tree, kernel_has};
 use crate::kernel_types::KernelTypes;
 use crate::options::Options;
 use crate::owner::SECTION;
 use crate::page_content;
-use crate::probes::{Compiled, Kernel, Probe, is_at_calls};
+use crate::probe::Loaded;
+use crate::probes::Compiled;
 use libbpf_rs::{Btf, MapCore, MapHandle, Object, ObjectBuilder};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -64,22 +66,6 @@ impl SharedMaps {
     }
 }
 
-/// Sections of the programs that tell where a fault begins, on architectures with such tracepoints.
-pub(crate) const FAULT_ENTRY: &str = "tp_btf/page_fault_";
-
-/// Sections of the programs that tell changes of address spaces without the tracepoints of system calls.
-const AREA_TREE: [&str; 2] = ["tp_btf/ma_write", "tp_btf/mmap_lock_released"];
-
-/// Whether the kernel reports changes of address spaces by the events of their tree. Before areas had locks of their own (kernel 6.4),
-/// each page fault of the machine gave back the lock that those events tell of.
-pub(crate) fn has_area_tree(btf: &Btf<'_>) -> bool {
-    let is_lock =
-        |field: &libbpf_rs::btf::types::StructMember<'_>| field.name.is_some_and(|name| name == "vm_lock_seq");
-    let area = btf.type_by_name::<libbpf_rs::btf::types::Struct<'_>>("vm_area_struct");
-    let has_own_locks = area.is_some_and(|area| area.iter().any(|field| is_lock(&field)));
-    has_own_locks && AREA_TREE.iter().all(|section| kernel_has(section, btf))
-}
-
 impl Kernel {
     /// What the kernel with these types reports.
     pub(crate) fn of(btf: &Btf<'_>, options: &Options) -> Self {
@@ -88,36 +74,6 @@ impl Kernel {
             exit_has_memory: page_content::exit_has_memory(btf, options),
         }
     }
-}
-
-/// Whether a program that reports changes of address spaces is left out: one at system calls where the kernel's tree reports them, one at
-/// the tree where it does not.
-pub(crate) fn is_replaced_by_tree(section: &str, kernel: Kernel) -> bool {
-    if kernel.tells_area_tree { is_at_calls(section) } else { is_at_tree(section) }
-}
-
-/// Whether a program is at the tree of an address space.
-pub(crate) fn is_at_tree(section: &str) -> bool {
-    AREA_TREE.contains(&section)
-}
-
-/// Whether the running kernel has what a program's section asks for; a program without it is not loaded.
-fn kernel_has(section: &str, btf: &Btf<'_>) -> bool {
-    match section.strip_prefix("tp_btf/") {
-        Some(name) => btf.type_by_name::<libbpf_rs::btf::types::Typedef<'_>>(&format!("btf_trace_{name}")).is_some(),
-        None => true,
-    }
-}
-
-/// A loaded probe.
-pub(crate) struct Loaded {
-    pub(crate) probe: &'static Probe,
-    pub(crate) name: &'static str,
-    pub(crate) object: Object,
-    /// Sections of programs that are not loaded: others tell the same.
-    pub(crate) replaced: Vec<String>,
-    /// Sections of programs that are not loaded: this kernel has no event for them.
-    pub(crate) missing: Vec<String>,
 }
 
 /// Loads `probe` with the shared maps that there are, and adds those that it makes. Its relocations are resolved in `types`; its events

@@ -1,10 +1,9 @@
 //! Whose a recording is, and what follows for what may stand in it. The rule itself is the kernel side's: `bpf/sight.bpf.h`.
 
-use crate::events::{self, EVENT_EXEC, EVENT_KINDS, SIGHT_OPEN, SIGHT_WHILE_DUMPABLE, task_state};
-use libbpf_rs::{MapCore, MapFlags};
+mod withheld;
+
+use crate::events::{SIGHT_OPEN, SIGHT_WHILE_DUMPABLE, task_state};
 use slowpath_process::page_size;
-use slowpath_tables::Unavailable;
-use slowpath_tables::missing::declared;
 use std::os::unix::fs::MetadataExt;
 
 /// Whose a recording is. Root's holds everything; a user's no addresses of the kernel, and of tasks that the user could not trace
@@ -46,35 +45,6 @@ impl Owner {
                 Ok(SIGHT_WHILE_DUMPABLE) => is_dumpable(),
                 _ => false,
             }
-    }
-
-    /// What was withheld, by the counters of the probes; `user` is how it is said.
-    pub(crate) fn gap(self, counters: &impl MapCore) -> Option<Unavailable> {
-        let of = |kind: u32| -> u64 {
-            let values = counters.lookup_percpu(&kind.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
-            values.iter().filter_map(|value| value.get(..8)?.try_into().ok().map(u64::from_ne_bytes)).sum()
-        };
-        let programs = of(EVENT_EXEC);
-        let events: Vec<String> = (0..EVENT_KINDS)
-            .filter(|kind| *kind != EVENT_EXEC)
-            .map(|kind| (of(kind), events::kind_name(kind)))
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, kind)| format!("{kind} {count}"))
-            .collect();
-        (programs > 0 || !events.is_empty()).then(|| {
-            let whose = format!(
-                "{programs} program{} ({})",
-                if programs == 1 { "" } else { "s" },
-                if events.is_empty() { "no events".to_owned() } else { events.join(", ") }
-            );
-            let reason = format!(
-                "user {}, the owner of this recording, may not trace them: they are set-uid or the like, have capabilities, are another \
-                 user's, or keep themselves from being traced",
-                self.uid
-            );
-            let remedy = "a recording of root's holds them: --user root, or without sudo in a shell of root's";
-            declared::OTHERS_DETAILS.of(&[&whose], reason, remedy)
-        })
     }
 }
 

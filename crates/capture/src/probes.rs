@@ -1,92 +1,10 @@
-//! The probes: what each is declared as, and which there are.
+//! Which probes there are, each with its programs, in the order in which they are loaded.
 //!
-//! A probe is one folder with one declaration, `PROBE`, and a line in `probe_list.rs`. What is compiled, loaded and decoded, what its
-//! losses are called, what `doctor` looks for and `explain` says follow from it.
+//! A probe is a line in `probe_list.rs`; what it is declared as is in [`crate::probe`].
 
-use crate::objects::Loaded;
 use crate::options::Options;
-use crate::records::RecordKind;
-use libbpf_rs::Btf;
-use slowpath_tables::Unavailable;
-use slowpath_tables::missing::{Missing, declared};
-
-/// A probe.
-pub struct Probe {
-    /// Its name, that of its folder.
-    pub name: &'static str,
-    /// What it records, in a few words.
-    pub title: &'static str,
-    /// What it records and how.
-    pub what: &'static str,
-    /// When it is loaded, as options of `slowpath record`.
-    pub asked_for: &'static str,
-    /// What it costs.
-    pub price: &'static str,
-    /// Whether a recording without it is none, or not the one that was asked for.
-    pub(crate) is_essential: bool,
-    /// Whether it cannot be loaded where the kernel does not walk address spaces for it.
-    pub(crate) walks_areas: bool,
-    /// Whether its programs at system calls are run by the probe `system_calls`.
-    pub(crate) is_handed_calls: bool,
-    /// Whether it is loaded.
-    pub(crate) is_wanted: fn(&Options) -> bool,
-    /// Whether its events have call stacks; only of those that are compiled so.
-    pub(crate) has_stacks: fn(&Options) -> bool,
-    /// The value of its read-only variables, where it has some.
-    pub(crate) settings: Option<Settings>,
-    /// Whether a program in a section is left out because others tell the same.
-    pub(crate) is_replaced: fn(&str, &Options, Kernel) -> bool,
-    /// What is not recorded where it was loaded without some of its programs.
-    pub(crate) gap: Option<fn(&Loaded) -> Option<Unavailable>>,
-    /// Its program that is run over all tasks when recording ends.
-    pub(crate) end_walk: Option<&'static str>,
-    /// Its records.
-    pub(crate) records: &'static [RecordKind],
-    /// Tracepoints that it needs, and what a machine without them lacks.
-    pub(crate) tracepoints: &'static [(&'static Missing, &'static [&'static str])],
-}
-
-/// The value of a probe's read-only variables, by the types of the kernel, what was asked for, and what the kernel reports.
-type Settings = fn(&Btf<'_>, &Options, Kernel) -> Vec<u8>;
-
-/// What the kernel reports, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kernel {
-    /// Changes of address spaces by the events of their tree.
-    pub(crate) tells_area_tree: bool,
-    /// The end of a process while it has its memory.
-    pub(crate) exit_has_memory: bool,
-}
-
-impl Probe {
-    /// What most probes are: loaded wherever more than processes are recorded, and dispensable.
-    pub(crate) const USUAL: Self = Self {
-        name: "",
-        title: "",
-        what: "",
-        asked_for: "always",
-        price: "little: its events are rare, or are seen for the followed processes only",
-        is_essential: false,
-        walks_areas: false,
-        is_handed_calls: false,
-        is_wanted: |options| !options.processes_only,
-        has_stacks: |_| false,
-        settings: None,
-        is_replaced: |_, _, _| false,
-        gap: None,
-        end_walk: None,
-        records: &[],
-        tracepoints: &[],
-    };
-}
-
-/// What probes of system calls need.
-pub(crate) const SYSTEM_CALLS: &[(&Missing, &[&str])] = &[(&declared::SYSCALLS, &["sys_enter", "sys_exit"])];
-
-/// Whether a section is of a program at the entry or return of all system calls.
-pub(crate) fn is_at_calls(section: &str) -> bool {
-    matches!(section, "tp_btf/sys_enter" | "tp_btf/sys_exit")
-}
+use crate::probe::Probe;
+use slowpath_tables::missing::Missing;
 
 /// A probe and its programs.
 pub(crate) struct Compiled {

@@ -1,9 +1,10 @@
 //! Loads the probes, attaches them to the processes that are meant, empties the ring, and hands over what was seen.
 
 use crate::capture_error::CaptureError;
+use crate::clock::monotonic_now;
 use crate::decode::{Facts, RawCapture};
 use crate::events;
-use crate::followed;
+use crate::kernel_events::{Kernel, is_at_calls};
 use crate::kernel_symbols::KernelSymbols;
 use crate::kernel_types::KernelTypes;
 use crate::machine::{has_area_walk, no_walk};
@@ -11,11 +12,14 @@ use crate::machine_counters::MachineCounters;
 use crate::memory_threads::MemoryThreadPids;
 use crate::mounts::{Mount, mounts_of};
 use crate::not_run;
-use crate::objects::{self, Loaded, SharedMaps};
+use crate::objects::{self, SharedMaps};
 use crate::options::{LabDevice, Options, Running};
 use crate::owner::secret;
-use crate::probes::{self, Kernel};
+use crate::probe::Loaded;
+use crate::probes;
+use crate::record_kinds::kind_name;
 use crate::ring::Ring;
+use crate::running_processes::{pidfd, processes};
 use crate::stack::Tables;
 use crate::system_calls;
 use crate::walk;
@@ -25,7 +29,7 @@ use slowpath_tables::missing::declared;
 use slowpath_tables::{Losses, Nanos, Unavailable};
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 
 /// A loaded recorder. Everything in the kernel hangs on its descriptors: when the process dies, nothing remains.
 pub struct Recorder {
@@ -54,14 +58,6 @@ pub struct Recorder {
     counters_before: Option<MachineCounters>,
     /// Executable mappings without room that the second survey counted once more.
     pub(crate) areas_counted_twice: u64,
-}
-
-/// `CLOCK_MONOTONIC` now.
-pub fn monotonic_now() -> Nanos {
-    // The clock exists on every Linux; a failure could only be a wrong constant.
-    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
-        .unwrap_or_else(|_| nix::sys::time::TimeSpec::new(0, 0));
-    Nanos(u64::try_from(now.tv_sec()).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec()).unwrap_or(0))
 }
 
 pub(crate) fn io_error(error: libbpf_rs::Error) -> io::Error {
@@ -205,7 +201,7 @@ impl Recorder {
         }
         let meant = match which {
             Running::Processes(pids) => pids.clone(),
-            Running::System => followed::processes(),
+            Running::System => processes(),
         };
         let left_out: Vec<u32> = meant.into_iter().filter(|pid| self.is_left_out(*pid)).collect();
         self.unavailable.extend(left_out.into_iter().map(|pid| {
@@ -290,7 +286,7 @@ impl Recorder {
                 .flatten()
                 .map(|bytes| bytes.as_slice().try_into().map(u64::from_ne_bytes).unwrap_or(0))
                 .sum();
-            losses.add(events::kind_name(kind), lost);
+            losses.add(kind_name(kind), lost);
         }
         for (kind, missed) in self.loaded.iter().flat_map(not_run::of_probe) {
             losses.add(&kind, missed);
@@ -358,17 +354,6 @@ impl Recorder {
     }
 }
 
-/// A descriptor of a process.
-pub(crate) fn pidfd(pid: i32) -> io::Result<OwnedFd> {
-    // SAFETY: pidfd_open takes two integers.
-    let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    if raw < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel just returned this descriptor to us alone.
-    Ok(unsafe { OwnedFd::from_raw_fd(raw as i32) })
-}
-
 /// The link takes the descriptor over and closes it (bpf_link_perf_detach in libbpf). A program can ask for the cookie
 /// (`bpf_get_attach_cookie`).
 pub(crate) fn attach_perf(program: &ProgramMut<'_>, cookie: u32, fd: OwnedFd) -> io::Result<Link> {
@@ -383,7 +368,7 @@ fn attach_whole(one: &Loaded, links: &mut Vec<Link>) -> Result<(), CaptureError>
     for program in one.object.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
         let is_loaded = !one.missing.contains(&section) && !one.replaced.contains(&section);
-        let is_handed_calls = one.probe.is_handed_calls && probes::is_at_calls(&section);
+        let is_handed_calls = one.probe.is_handed_calls && is_at_calls(&section);
         if !is_loaded || is_handed_calls || section == "perf_event" || walk::is_walk(&section) {
             continue;
         }

@@ -2,7 +2,7 @@
 
 use crate::events::{self, EVENT_MEMORY_WORK, EVENT_PAGE_CACHE, event_header};
 use crate::kernel_symbols::KernelSymbols;
-use crate::records;
+use crate::record_kinds;
 use crate::stack::{NewModule, mapped_module};
 use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
 use slowpath_tables::{Losses, Nanos};
@@ -32,7 +32,7 @@ pub(crate) struct RawBytes {
 impl RawBytes {
     /// `came` is as it stands in the ring.
     pub(crate) fn push(&mut self, came: &[u8]) {
-        let cleared = self.hides.is_some().then(|| records::cleared(came)).flatten();
+        let cleared = self.hides.is_some().then(|| record_kinds::cleared(came)).flatten();
         let record = cleared.as_deref().unwrap_or(came);
         if self.is_late(record) {
             return;
@@ -46,7 +46,8 @@ impl RawBytes {
         let record = hidden.as_deref().unwrap_or(record);
         if self.bytes.len() + record.len() > RAW_LIMIT_BYTES {
             let kind = events::record::<event_header>(record).map_or(events::EVENT_KINDS, |header| header.kind.into());
-            self.refused.add(&format!("over_memory_limit.{}", events::kind_name(kind)), events::events_in(record));
+            self.refused
+                .add(&format!("over_memory_limit.{}", record_kinds::kind_name(kind)), record_kinds::events_in(record));
             return;
         }
         self.bytes.extend_from_slice(record);

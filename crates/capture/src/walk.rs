@@ -1,7 +1,7 @@
 //! Programs that the kernel runs over all its tasks when the recorder asks (BPF iterators).
 
 use crate::capture_error::CaptureError;
-use crate::objects::Loaded;
+use crate::probe::Loaded;
 use std::io;
 
 /// Sections of such programs; they are not attached when an object is loaded.

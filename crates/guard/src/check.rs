@@ -1,8 +1,8 @@
 //! Looking: the state of each file for each user, decided by `slowpath_artifacts`. Root looks in a worker that can only read.
 
 use crate::Outcome;
+use crate::error::GuardError;
 use crate::policy::{Policy, PolicyUser};
-use crate::run::GuardError;
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 use slowpath_artifacts::access::Identity;

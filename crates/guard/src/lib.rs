@@ -17,6 +17,7 @@
 
 mod check;
 mod decide;
+mod error;
 pub mod foreign;
 mod line;
 mod outcome;
@@ -27,6 +28,7 @@ mod store;
 mod tries;
 
 pub use decide::RepairState;
+pub use error::GuardError;
 pub use line::{LINE_SCHEMA, Line, METRIC};
 pub use outcome::Outcome;
-pub use run::{GuardError, Options, Report, guard};
+pub use run::{Options, Report, guard};

@@ -2,12 +2,12 @@
 
 use crate::check::{Checked, Users, check};
 use crate::decide::{Attempt, Counted, RepairState, calls_for_repair, count};
+use crate::error::GuardError;
 use crate::line::{Line, Start};
-use crate::policy::{self, Policy, PolicyArtifact, PolicyFileError};
+use crate::policy::{self, Policy, PolicyArtifact};
 use crate::repair::{self, End};
 use crate::store::{Opened, Store};
 use crate::tries::{Ended, Tries};
-use slowpath_process::WorkerError;
 use slowpath_tables::rfc3339;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,30 +20,6 @@ pub struct Options {
     pub repair: bool,
     /// The product's own pseudonym of its user, which lines have as `user`.
     pub user: Option<String>,
-}
-
-/// Why a start could not be checked at all.
-#[derive(Debug, thiserror::Error)]
-pub enum GuardError {
-    /// There is no policy that may be used.
-    #[error(transparent)]
-    Policy(#[from] PolicyFileError),
-    /// This machine does not show what is needed.
-    #[error("the artifacts cannot be looked at: {0}")]
-    Machine(String),
-    /// The process that looks for root has no result.
-    #[error("the artifacts cannot be looked at")]
-    Worker(#[from] WorkerError),
-}
-
-impl GuardError {
-    /// The exit code of a command that fails with it: 2 the policy, 3 the machine.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::Policy(_) => 2,
-            Self::Machine(_) | Self::Worker(_) => 3,
-        }
-    }
 }
 
 /// What a start found.

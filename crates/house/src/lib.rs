@@ -1,11 +1,13 @@
-//! Checks of the house itself: which crate may know which, names, the generated reference, the README's commands, lines
-//! of documents and subjects of commits.
+//! Checks of the house itself: which crate may know which, circles between files, names, the generated reference, the
+//! README's commands, lines of documents and subjects of commits.
 //!
 //! Owns the rules, as pure functions that are tested on made-up trees; `tests/` applies them to this one. Nothing
 //! depends on this crate and nothing of it is installed.
 
 use std::path::PathBuf;
 
+pub mod circles;
+pub mod file_uses;
 pub mod layering;
 pub mod naming;
 pub mod prose;

@@ -1,8 +1,8 @@
 //! Imports of bytes, for tests and fuzzers.
 
-use crate::declaration::named;
 use crate::input::Input;
 use crate::local_code::LocalCode;
+use crate::registry::named;
 use crate::trace::Trace;
 use slowpath_recording::Tables;
 use std::io::Cursor;

@@ -1,9 +1,10 @@
 //! Traces of one tool and one clock, imported one after the other into one recording, and what came of it.
 
-use crate::declaration::{ALL, Importer, detected};
+use crate::declaration::Importer;
 use crate::input::Input;
 use crate::local_code::LocalCode;
 use crate::problem::ImportError;
+use crate::registry::{ALL, detected};
 use crate::trace::Trace;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,8 @@
 //! Every finding on a trace of every importer: what a trace lacks costs nothing, and the recording says that and why it is missing.
 
-use crate::declaration::{ALL, Importer};
+use crate::declaration::Importer;
 use crate::foreign::import_bytes;
+use crate::registry::ALL;
 use slowpath_analysis::finding::{Confidence, Finding};
 use slowpath_analysis::findings;
 use slowpath_recording::{ProbeState, Tables};

@@ -8,6 +8,7 @@
 //! what rows mean to `analysis`.
 
 mod code_file;
+mod cpu_event;
 mod declaration;
 mod event_fields;
 mod facts;
@@ -29,6 +30,7 @@ mod perf_sample;
 mod perf_script;
 mod perfetto;
 mod problem;
+mod registry;
 mod simpleperf;
 mod sorted_runs;
 mod stacks;
@@ -40,10 +42,11 @@ mod waits;
 mod wpa_csv;
 mod xperf;
 
-pub use declaration::{ALL, HEAD, Importer, detected, named};
+pub use declaration::{HEAD, Importer};
 pub use imported::{Imported, NotImported, Wanted, import};
 pub use input::{Input, Places};
 pub use output::{Output, Row};
 pub use perfetto::{messages as perfetto_messages, next_packet as next_perfetto_packet};
 pub use problem::ImportError;
+pub use registry::{ALL, detected, named};
 pub use trace::Trace;

@@ -12,6 +12,7 @@ mod event;
 mod header;
 mod little_endian;
 mod mapped;
+mod recorded_events;
 mod records;
 mod sample;
 mod state;
@@ -46,7 +47,7 @@ fn detects(head: &[u8]) -> bool {
 
 fn import(input: &mut Input<'_>, trace: &mut Trace<'_>) -> Result<(), ImportError> {
     let mut state = State::default();
-    let (records, around) = header::read(input, &mut state, trace)?;
+    let (records, around) = header::read(input, &mut state.events, trace)?;
     let length = match records {
         Records::Pipe | Records::File { length: 0, .. } => None,
         Records::File { length, .. } => Some(length),

@@ -8,11 +8,12 @@ mod frame;
 mod header;
 
 use crate::code_file::CodeFile;
+use crate::cpu_event::CpuEvent;
 use crate::declaration::{Importer, head_lines};
 use crate::input::Input;
 use crate::kernel_event::{Circumstances, KernelEvents, fault};
 use crate::mappings::Mappings;
-use crate::perf_sample::{CpuEvent, Sampled, cpu_sample, stands_for_faults};
+use crate::perf_sample::{Sampled, cpu_sample, stands_for_faults};
 use crate::problem::ImportError;
 use crate::stacks::{CodePlace, DEEPEST};
 use crate::tasks::Thread;

@@ -4,10 +4,11 @@
 //! (system/extras/simpleperf/cmd_report_sample.proto). Samples come first and refer to files and threads that come last, so they are kept
 //! until the end: call chains each once, a sample in 32 bytes, both with a limit.
 
+use crate::cpu_event::CpuEvent;
 use crate::declaration::Importer;
 use crate::facts::WAKE_UPS;
 use crate::input::Input;
-use crate::perf_sample::{CpuEvent, is_cpu_sample};
+use crate::perf_sample::is_cpu_sample;
 use crate::problem::ImportError;
 use crate::stacks::{CodePlace, DEEPEST};
 use crate::tasks::Thread;

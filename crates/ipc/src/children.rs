@@ -3,7 +3,6 @@
 //! A child dies with the thread that forked it (PR_SET_PDEATHSIG), and the parent ends and reaps all of them when it is
 //! done, whatever happened. What they compute reaches the parent through shared memory or pipes that the caller made.
 
-use crate::latency::Process;
 use crate::scheduling::now_ns;
 use crate::transport::IpcError;
 use nix::sys::signal::{Signal, kill};
@@ -27,6 +26,15 @@ impl std::fmt::Display for Ending {
             Self::Killed(signal) => write!(f, "was ended by signal {signal}"),
         }
     }
+}
+
+/// A process, for who looks for it in a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Pid.
+    pub pid: u32,
+    /// When it was made: CLOCK_MONOTONIC in ns, read before fork(2).
+    pub started: u64,
 }
 
 /// One process.

@@ -4,7 +4,6 @@
 use crate::closure::{Closure, ClosureFile, SkipReason, Skipped, irregular, key_of, not_opened, unusable};
 use crate::device::{cached_pages, forget_pages};
 use crate::error::{LabError, failed};
-use crate::image::ImageFile;
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use slowpath_process::MountTable;
 use slowpath_tables::{Bytes, FileKey, Pages};
@@ -17,6 +16,19 @@ use std::path::{Path, PathBuf};
 
 /// How often a file that changes while it is copied is copied again.
 const ATTEMPTS: usize = 3;
+
+/// A host file as it is in the image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageFile {
+    /// Canonical host path, which is also the path in the image.
+    pub path: PathBuf,
+    /// Inode number in the image.
+    pub image_inode: u64,
+    /// Device and inode on the host.
+    pub host: FileKey,
+    /// Size when it was copied.
+    pub size: Bytes,
+}
 
 /// What came of filling an image.
 #[derive(Debug, Default)]

@@ -6,13 +6,13 @@ use crate::device;
 use crate::directory::LabDirectory;
 use crate::error::{LabError, failed};
 use crate::filesystem::{FilesystemClass, class_of};
-use crate::fill;
+use crate::fill::{self, ImageFile};
 use crate::loop_device::LoopDevice;
 use crate::private_mounts::{MountedHere, in_private_namespace};
 use rustix::fs::{AtFlags, Mode, OFlags, fstatvfs, openat, unlinkat};
 use rustix::io::Errno;
 use slowpath_process::{StateDirectory, trusted_directory};
-use slowpath_tables::{Bytes, FileKey};
+use slowpath_tables::Bytes;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -58,19 +58,6 @@ impl ExtraFile {
         }
         Ok(())
     }
-}
-
-/// A host file as it is in the image.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ImageFile {
-    /// Canonical host path, which is also the path in the image.
-    pub path: PathBuf,
-    /// Inode number in the image.
-    pub image_inode: u64,
-    /// Device and inode on the host.
-    pub host: FileKey,
-    /// Size when it was copied.
-    pub size: Bytes,
 }
 
 /// A filled image.

@@ -23,6 +23,7 @@ mod memory_threads;
 mod order;
 mod page_header;
 mod read;
+mod read_error;
 mod segment;
 mod segment_limits;
 mod tables;
@@ -38,7 +39,8 @@ pub use manifest::{
 };
 pub use memory_cost::{BlockCost, MemoryCost};
 pub use memory_threads::{MemoryThread, MemoryThreads};
-pub use read::{Damage, OpenError, ReadError, Recording, Why};
+pub use read::Recording;
+pub use read_error::{Damage, OpenError, ReadError, Why};
 pub use segment_limits::MOST_ROWS;
 pub use tables::Tables;
 pub use text::TextError;

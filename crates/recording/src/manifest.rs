@@ -4,7 +4,7 @@ use crate::MANIFEST_FILE;
 use crate::huge_pages::HugePages;
 use crate::memory_cost::MemoryCost;
 use crate::memory_threads::MemoryThreads;
-use crate::read::{OpenError, Why};
+use crate::read_error::{OpenError, Why};
 use crate::segment_limits::MOST_SEGMENTS;
 use schemars::JsonSchema;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};

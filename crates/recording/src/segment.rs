@@ -1,6 +1,6 @@
 //! One segment: rows to Parquet bytes and back.
 
-use crate::read::Why;
+use crate::read_error::Why;
 use crate::segment_limits::{self, Allowance};
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Schema};

@@ -5,7 +5,7 @@
 //! are read.
 
 use crate::page_header::{self, PageHeader};
-use crate::read::Why;
+use crate::read_error::Why;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::basic::Type;

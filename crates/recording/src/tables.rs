@@ -2,7 +2,8 @@
 
 use crate::manifest::Manifest;
 use crate::order::sort_pieces;
-use crate::read::{Damage, ReadError, Recording};
+use crate::read::Recording;
+use crate::read_error::{Damage, ReadError};
 use crate::write::Writer;
 use crate::write_error::WriteError;
 use arrow_array::RecordBatch;
@@ -154,6 +155,22 @@ macro_rules! write_all {
 
 macro_rules! append_all {
     ([$tables:ident, $more:ident] $($field:ident: $row:ty),*) => { $($tables.$field.append(&mut $more.$field);)* };
+}
+
+impl Recording {
+    /// All tables, sorted.
+    ///
+    /// # Errors
+    /// The first damaged segment.
+    pub fn tables(&self) -> Result<Tables, ReadError> {
+        Tables::read(self)
+    }
+
+    /// All tables, sorted, without what is damaged: the rows left out are counted in the manifest's losses as
+    /// `damaged.<table>`.
+    pub fn tables_whole(&self) -> (Tables, Vec<Damage>) {
+        Tables::read_whole(self)
+    }
 }
 
 impl Tables {

@@ -1,7 +1,8 @@
 //! Rules to instructions. The compiler is seccompiler's, which knows one action a program; programs are joined where there are several.
 
 use crate::error::FilterError;
-use crate::program::{Instruction, Program};
+use crate::instruction::Instruction;
+use crate::program::Program;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, SeccompRule, TargetArch};
 use std::collections::BTreeMap;
 

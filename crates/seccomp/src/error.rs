@@ -1,6 +1,6 @@
 //! Why there is no filter.
 
-use crate::program::MOST_INSTRUCTIONS;
+use crate::instruction::MOST_INSTRUCTIONS;
 use thiserror::Error;
 
 /// Bytes that are no filter.

@@ -2,23 +2,14 @@
 
 use crate::compile::architecture;
 use crate::error::FilterError;
+use crate::instruction::Instruction;
+use crate::parsed::Parsed;
 use crate::profile;
-use crate::program::{Instruction, Program};
+use crate::program::Program;
 use serde_json::Value;
 
 /// Bytes of a file that are read at most: some times the largest profiles that container runtimes have.
 pub const MOST_BYTES: u64 = 4 << 20;
-
-/// A filter that was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parsed {
-    /// Its instructions.
-    pub program: Program,
-    /// In what form it was.
-    pub form: &'static str,
-    /// What was left out of it, and why.
-    pub notes: Vec<String>,
-}
 
 /// Reads a filter: JSON as seccompiler has it, a profile of a container runtime (or the whole configuration that holds one), or raw
 /// instructions. `name` chooses one of several in seccompiler's form.

@@ -1,7 +1,8 @@
 //! The filters of a running process, as raw instructions. Own small module because libc has no safe form of ptrace.
 
 use crate::error::ProcessError;
-use crate::program::{MOST_INSTRUCTIONS, Program};
+use crate::instruction::MOST_INSTRUCTIONS;
+use crate::program::Program;
 use std::io;
 use std::time::{Duration, Instant};
 

@@ -8,7 +8,7 @@
 
 use crate::compile::{Rules, compile};
 use crate::error::FilterError;
-use crate::parse::Parsed;
+use crate::parsed::Parsed;
 use seccompiler::{SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 use serde::Deserialize;
 use std::collections::BTreeMap;

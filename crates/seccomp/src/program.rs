@@ -1,26 +1,7 @@
 //! A filter as the kernel takes it.
 
 use crate::error::FilterError;
-
-/// Instructions of a program at most (`BPF_MAXINSNS`, include/uapi/linux/bpf_common.h).
-pub const MOST_INSTRUCTIONS: usize = 4096;
-
-/// Bytes of an instruction.
-const SIZE: usize = size_of::<Instruction>();
-
-/// One instruction of classic BPF (`struct sock_filter`, include/uapi/linux/filter.h).
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Instruction {
-    /// What is done.
-    pub code: u16,
-    /// Instructions that are passed over when a comparison holds.
-    pub jt: u8,
-    /// The same when it does not hold.
-    pub jf: u8,
-    /// Operand.
-    pub k: u32,
-}
+use crate::instruction::{Instruction, MOST_INSTRUCTIONS, SIZE};
 
 /// A program: 1 to [`MOST_INSTRUCTIONS`] instructions. Whether they make sense, the kernel says when it is installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +28,7 @@ impl Program {
         if !rest.is_empty() || whole.len() > MOST_INSTRUCTIONS {
             return Err(FilterError::Length(bytes.len()));
         }
-        Self::new(whole.iter().map(instruction).collect())
+        Self::new(whole.iter().map(Instruction::from_bytes).collect())
     }
 
     /// The instructions.
@@ -64,16 +45,5 @@ impl Program {
                 [code[0], code[1], one.jt, one.jf, k[0], k[1], k[2], k[3]]
             })
             .collect()
-    }
-}
-
-fn instruction(bytes: &[u8; SIZE]) -> Instruction {
-    let [a, b, jt, jf, k @ ..] = *bytes;
-    Instruction { code: u16::from_ne_bytes([a, b]), jt, jf, k: u32::from_ne_bytes(k) }
-}
-
-impl From<seccompiler::sock_filter> for Instruction {
-    fn from(one: seccompiler::sock_filter) -> Self {
-        Self { code: one.code, jt: one.jt, jf: one.jf, k: one.k }
     }
 }

@@ -96,17 +96,6 @@ pub struct Binary {
 }
 
 impl Binary {
-    /// Reads a file. `bytes` may be a mapping of it.
-    ///
-    /// # Errors
-    /// Not a readable ELF file of this machine, no executable segment, or more functions than any program has.
-    pub fn of_elf(bytes: &[u8]) -> Result<Self, UnwindTableError> {
-        let image = Image::of_this_machine(bytes)?;
-        let (mut binary, header, endian) = Self::headers(bytes)?;
-        functions::read(&mut binary, &image, header, endian, bytes)?;
-        Ok(binary)
-    }
-
     /// Reads a file without its functions, which are most of the work.
     ///
     /// # Errors

@@ -26,7 +26,9 @@ mod debuginfod;
 mod elf;
 mod image;
 mod kernel;
+mod names;
 mod opened;
+mod options;
 mod perf_map;
 mod reason;
 mod vdso;
@@ -35,53 +37,16 @@ pub use debuginfod::Debuginfod;
 pub use image::hexadecimal;
 pub use kernel::{RecordedKernel, running_code};
 pub use opened::Located;
+pub use options::{Depth, Options};
 pub use perf_map::PerfMap;
 pub use reason::Reason;
 pub use vdso::vdso_image;
 
+use names::Names;
 use slowpath_tables::{FileKey, Frame, FrameKind, Nanos, Symbol};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
-
-/// How much is looked up. Names cost little; debug information of large files costs seconds and memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Depth {
-    /// Functions, inlined functions, source lines.
-    #[default]
-    Inlined,
-    /// Functions and source lines.
-    Lines,
-    /// Functions only, from symbol tables: no debug information is parsed.
-    Names,
-}
-
-/// What is looked up, and where besides the files themselves.
-#[derive(Debug)]
-pub struct Options {
-    /// How much.
-    pub depth: Depth,
-    /// Directories of separate debug files, the first one that has a file wins.
-    pub debug_dirs: Vec<PathBuf>,
-    /// Directories of copies of files and of debug files, by build-id or path: perf's cache, or what a user brought along. Nobody
-    /// vouches for other files that theirs name.
-    pub image_dirs: Vec<PathBuf>,
-    /// Client of debuginfod; see [`Debuginfod::from_environment`].
-    pub debuginfod: Option<Debuginfod>,
-}
-
-impl Default for Options {
-    /// Everything, with the directory that distributions install debug files to (GDB manual, "Separate Debug Files"), without
-    /// debuginfod.
-    fn default() -> Self {
-        Self {
-            depth: Depth::Inlined,
-            debug_dirs: vec![PathBuf::from("/usr/lib/debug")],
-            image_dirs: Vec::new(),
-            debuginfod: None,
-        }
-    }
-}
 
 /// Where names come from.
 pub struct Sources<'a> {
@@ -95,17 +60,6 @@ pub struct Sources<'a> {
     /// Files that may be the perf map of a process (pid and start), the likeliest first; see [`PerfMap::paths`].
     pub perf_maps: &'a dyn Fn(u32, Nanos) -> Vec<PathBuf>,
 }
-
-/// A function that an instruction belongs to, inlined or not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Function {
-    name: String,
-    source_file: Option<String>,
-    source_line: Option<u32>,
-}
-
-/// The functions of an instruction, the innermost first and never none, or why there is none.
-type Names = Result<Vec<Function>, Reason>;
 
 /// What is called by its place in a file, the kernel or a process, and the frames that are there.
 type Places<K> = BTreeMap<K, BTreeMap<u64, Names>>;
@@ -203,12 +157,5 @@ fn unnamed(frame: u32, reason: Reason) -> Symbol {
         source_file: None,
         source_line: None,
         reason: Some(reason.words().to_owned()),
-    }
-}
-
-/// Gives the same reason to all that have no name yet.
-fn refuse(places: &mut BTreeMap<u64, Names>, reason: Reason) {
-    for names in places.values_mut().filter(|names| names.is_err()) {
-        *names = Err(reason);
     }
 }

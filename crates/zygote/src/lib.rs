@@ -23,6 +23,7 @@
 //! that the preloaded code holds are for its hooks to renew. Descriptors that a child was not given are closed in it.
 
 mod admission;
+mod c_strings;
 mod child;
 mod client;
 mod connection;

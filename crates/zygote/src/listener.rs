@@ -1,6 +1,6 @@
 //! The socket that clients connect to: made, inherited from whoever started the process, and removed.
 
-use crate::preload::c_path;
+use crate::c_strings::c_path;
 use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, connect, getsockopt, listen, setsockopt,

@@ -1,9 +1,9 @@
 //! What is preloaded, and the program that does it: the *template*, which `slowpath zygote serve` starts with the listening socket, as a
 //! service manager would (sd_listen_fds(3)).
 
+use crate::c_strings::c_string;
 use crate::listener::FIRST_INHERITED;
 use crate::readiness;
-use crate::template::LIBRARY_ARGUMENT;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{ForkResult, dup2_raw, execve, fork, getpid, getppid, pipe2, setsid};
@@ -13,11 +13,13 @@ use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// The function of a library that children call, unless another is named.
 pub const ENTRY: &str = "slowpath_zygote_main";
+
+/// The first argument of a process that is to be the template of a shared library ([`crate::template`]).
+pub const LIBRARY_ARGUMENT: &str = "--zygote-library";
 
 /// The Python module: what `python:` templates run, and what programs in Python import.
 pub const PYTHON_MODULE: &str = include_str!("../python/slowpath_zygote.py");
@@ -243,10 +245,6 @@ fn in_child(
     }
 }
 
-fn c_string(text: OsString) -> io::Result<CString> {
-    CString::new(text.into_vec()).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
-}
-
 fn memory_file(text: &str) -> io::Result<File> {
     use std::io::Seek;
     let flags = nix::sys::memfd::MFdFlags::MFD_CLOEXEC;
@@ -254,9 +252,4 @@ fn memory_file(text: &str) -> io::Result<File> {
     file.write_all(text.as_bytes())?;
     file.rewind()?;
     Ok(file)
-}
-
-/// A path as a string of C.
-pub(crate) fn c_path(path: &Path) -> io::Result<CString> {
-    CString::new(path.as_os_str().as_bytes()).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
 }

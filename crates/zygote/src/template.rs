@@ -1,10 +1,11 @@
 //! The template of a shared library: this very program, started anew, which loads it and serves.
 
+use crate::c_strings::c_path;
 use crate::child::{Child, Preloaded, probe};
 use crate::listener::inherited;
 use crate::message::Word;
 use crate::policy::Policy;
-use crate::preload::{PROBE, c_path};
+use crate::preload::PROBE;
 use crate::readiness;
 use crate::server::serve;
 use std::env;
@@ -13,8 +14,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
-/// The first argument of a process that is to be such a template.
-pub const LIBRARY_ARGUMENT: &str = "--zygote-library";
+pub use crate::preload::LIBRARY_ARGUMENT;
 
 /// `int main(int, char **)`.
 type Entry = unsafe extern "C" fn(c_int, *mut *mut c_char) -> c_int;

@@ -19,8 +19,10 @@
 
 mod confidence;
 mod evidence;
+mod found;
 
 use super::doubts::Doubts;
+use super::kept_blocks::kept;
 use super::materiality::{self, CostShare, CpuTimes};
 use super::memory_evidence::{perf_target, rounded};
 use crate::declaration::{Declaration, ShowsIn};
@@ -28,11 +30,12 @@ use crate::finding::{Finding, row};
 use crate::fix_inputs::FixInputs;
 use crate::interval::summarize;
 use crate::launch_facts::LaunchFacts;
-use crate::memory::background_reclaim::{BackgroundReclaim, Task, ThreadCost, sum};
+use crate::memory::background_reclaim::{BackgroundReclaim, Task, sum};
 use crate::needs::Need;
 use crate::time::usage::own_cpu_times;
+use found::Found;
 use serde_json::Value;
-use slowpath_tables::{ProcessKey, Quantity, Unit};
+use slowpath_tables::{ProcessKey, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Name of the finding.
@@ -53,30 +56,8 @@ pub const FINDING: Declaration = Declaration {
     threshold: materiality::THRESHOLD,
     needs: &[Need::KernelThreads],
     shows_in: ShowsIn::AnyWork,
-    find: |input| find(input.observation.launches, &super::kept(input.found)),
+    find: |input| find(input.observation.launches, &kept(input.found)),
 };
-
-/// The pattern in one launch.
-struct Found<'a> {
-    facts: &'a LaunchFacts<'a>,
-    memory: BackgroundReclaim<'a>,
-    program: String,
-    processes: BTreeSet<ProcessKey>,
-    threads: Vec<ThreadCost>,
-    cost: Quantity,
-    share: CostShare,
-}
-
-impl Found<'_> {
-    /// Threads of which the program caused something.
-    fn charged(&self) -> impl Iterator<Item = &ThreadCost> {
-        self.threads.iter().filter(|thread| thread.cost.value > 0.0)
-    }
-
-    fn charges(&self, task: Task) -> bool {
-        self.charged().any(|thread| thread.task == task)
-    }
-}
 
 /// Looks for it in launches of one command; where there are several, in more than half of them. `kept` are the programs of which
 /// another finding says which blocks to keep, and where they are asked for.

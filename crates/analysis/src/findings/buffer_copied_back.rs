@@ -30,11 +30,12 @@
 pub mod confidence;
 mod evidence;
 pub(crate) mod filled_blocks;
+mod found;
 pub mod round_trips;
 
 use super::allocating_stack::AllocatingStack;
 use super::doubts::Doubts;
-use super::materiality::{self, CostShare};
+use super::materiality;
 use super::memory_evidence::{fix_inputs, perf_target, short, stack, subject, ways_out};
 use super::memory_use::MemoryUse;
 use super::sampled_time::sampled_time;
@@ -43,7 +44,7 @@ use crate::finding::{Confidence, Finding};
 use crate::interval::summarize;
 use crate::memory::memory_fixes::AVOID_COPY;
 use crate::needs::Need;
-use round_trips::{CopySide, RoundTrip};
+use found::Found;
 use serde_json::Value;
 use slowpath_tables::{Quantity, Unit};
 use std::collections::BTreeMap;
@@ -66,37 +67,6 @@ pub const FINDING: Declaration = Declaration {
     shows_in: ShowsIn::AnyWork,
     find: |input| find(input.memory),
 };
-
-/// The pattern in one launch.
-struct Found<'a> {
-    memory: &'a MemoryUse<'a>,
-    trip: &'a RoundTrip,
-    /// Samples a second.
-    hertz: u64,
-    cost: Quantity,
-    share: CostShare,
-    /// Who allocates the block.
-    allocates: AllocatingStack,
-}
-
-impl Found<'_> {
-    /// The stack with most samples of a direction.
-    fn main_site(&self, way: &CopySide) -> AllocatingStack {
-        way.sites.first().map(|site| self.memory.stacks.of_row(site.stack)).unwrap_or_default()
-    }
-
-    fn saving(&self) -> Quantity {
-        let low = |way: &CopySide| sampled_time(way.samples, self.hertz).low.unwrap_or_default();
-        let low = low(&self.trip.copied_in).min(low(&self.trip.copied_back));
-        Quantity { low: Some(low), ..self.cost }
-    }
-
-    /// What makes it the same in several launches.
-    fn key(&self) -> (String, String, String) {
-        let site = |way| self.main_site(way).folded();
-        (self.trip.program.clone(), site(&self.trip.copied_in), site(&self.trip.copied_back))
-    }
-}
 
 /// Looks for the pattern in launches of one command; where there are several, in more than half of them.
 pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {

@@ -26,12 +26,12 @@
 
 pub mod cost;
 mod evidence;
+mod found;
 pub mod groups;
 mod prediction;
 
-use super::allocating_stack::AllocatingStack;
 use super::doubts::Doubts;
-use super::materiality::{self, CostShare};
+use super::materiality;
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching, unnamed};
 use super::memory_use::MemoryUse;
@@ -39,11 +39,10 @@ use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::{Confidence, Finding};
 use crate::interval::summarize;
 use crate::memory::cost_model::{CostModel, when_measured};
-use crate::memory::released_pages::{Release, ReleaseKind};
+use crate::memory::released_pages::ReleaseKind;
 use crate::needs::Need;
-use crate::stacks::function_weights::{FunctionWeights, heaviest};
-use cost::Cost;
-use groups::Churn;
+use crate::stacks::function_weights::heaviest;
+use found::Found;
 use serde_json::Value;
 use slowpath_tables::{Nanos, Unit};
 use std::collections::BTreeMap;
@@ -73,29 +72,6 @@ pub const FINDING: Declaration = Declaration {
 /// Median time away from which on giving memory back may be meant: allocators that wait before they do (jemalloc) wait for some
 /// seconds.
 pub const LONG_AWAY: Nanos = Nanos(1_000_000_000);
-
-/// The pattern in one launch.
-struct Found<'a> {
-    memory: &'a MemoryUse<'a>,
-    group: &'a Churn,
-    cost: Cost,
-    /// The stack that costs most of it.
-    stack: AllocatingStack,
-    share: CostShare,
-    touching: Option<FunctionWeights>,
-}
-
-impl Found<'_> {
-    fn operations(&self) -> impl Iterator<Item = &Release> {
-        self.group.operations.iter().map(|number| &self.memory.released.releases[*number as usize])
-    }
-
-    /// What makes it the same in several launches: for an allocator, who happens to free is not.
-    fn key(&self) -> (String, ReleaseKind, Option<String>) {
-        let is_own = matches!(self.group.place, groups::Place::Stack(_));
-        (self.group.program.clone(), self.group.kind, is_own.then(|| self.stack.folded()))
-    }
-}
 
 /// Looks for the pattern in launches of one command; where there are several, in more than half of them.
 pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {

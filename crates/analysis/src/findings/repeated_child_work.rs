@@ -41,11 +41,10 @@ use serde_json::Value;
 use slowpath_tables::{Nanos, ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+pub use crate::starts::inherited_loads::PRELOAD_IN_ZYGOTE;
+
 /// Name of the finding.
 pub const NAME: &str = "repeated_child_work";
-
-/// The fix: a parent that has done it forks the children.
-pub const PRELOAD_IN_ZYGOTE: &str = "preload_in_zygote";
 
 /// Least cost of all children together.
 const LEAST_COST: Nanos = Nanos(10_000_000);

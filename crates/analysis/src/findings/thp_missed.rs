@@ -25,12 +25,12 @@
 
 pub mod cost;
 mod evidence;
+mod found;
 pub mod groups;
 pub mod prediction;
 
-use super::allocating_stack::AllocatingStack;
 use super::doubts::Doubts;
-use super::materiality::{self, CostShare};
+use super::materiality;
 use super::memory_confidence::{Claim, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
 use super::memory_use::MemoryUse;
@@ -41,10 +41,9 @@ use crate::interval::summarize;
 use crate::memory::cost_model::{CostModel, when_measured};
 use crate::memory::memory_fixes::HUGE_PAGES;
 use crate::needs::Need;
-use crate::stacks::function_weights::{FunctionWeights, heaviest};
-use cost::Cost;
-use groups::{Cause, Missed, Mode};
-use prediction::Prediction;
+use crate::stacks::function_weights::heaviest;
+use found::{Found, stacks};
+use groups::{Cause, Mode};
 use serde_json::Value;
 use slowpath_tables::{Nanos, Quantity, Unit};
 use std::collections::BTreeMap;
@@ -68,58 +67,6 @@ pub const FINDING: Declaration = Declaration {
     shows_in: ShowsIn::AnyWork,
     find: |input| find(input.memory),
 };
-
-/// The pattern in one launch.
-struct Found<'a> {
-    memory: &'a MemoryUse<'a>,
-    group: &'a Missed,
-    mode: Mode,
-    cost: Cost,
-    /// What huge pages would save, or why that is not known.
-    prediction: Result<Prediction, &'static str>,
-    /// The stack that mapped what costs most of it.
-    stack: AllocatingStack,
-    share: CostShare,
-    touching: Option<FunctionWeights>,
-}
-
-impl Found<'_> {
-    /// How many, for means.
-    fn spans(&self) -> f64 {
-        self.group.spans.len() as f64
-    }
-
-    /// The stacks that mapped the memory with the time in its faults, the most costly first.
-    fn stacks(&self) -> Vec<(usize, Nanos)> {
-        stacks(self.group, &self.cost)
-    }
-
-    fn saving(&self) -> Option<Quantity> {
-        self.prediction.ok().map(|prediction| prediction.saving)
-    }
-
-    /// What makes it the same in several launches: for an allocator, who happens to call it is not.
-    fn key(&self) -> (String, Option<String>) {
-        let is_own = matches!(self.group.place, super::heap_trim_churn::groups::Place::Stack(_));
-        (self.group.program.clone(), is_own.then(|| self.stack.folded()))
-    }
-
-    fn is_material(&self) -> bool {
-        let saving =
-            self.saving().map(|saving| self.memory.share_of(saving.value, self.group.processes.iter().copied()));
-        self.share.is_material() && saving.is_none_or(|saving| saving.is_material())
-    }
-}
-
-fn stacks(group: &Missed, cost: &Cost) -> Vec<(usize, Nanos)> {
-    let mut times: BTreeMap<usize, Nanos> = BTreeMap::new();
-    for (span, stack) in group.spans.iter().zip(&group.stacks) {
-        *times.entry(*stack).or_default() += cost.of_span.get(span).copied().unwrap_or_default();
-    }
-    let mut stacks: Vec<(usize, Nanos)> = times.into_iter().collect();
-    stacks.sort_by_key(|(stack, time)| (std::cmp::Reverse(*time), *stack));
-    stacks
-}
 
 /// Looks for the pattern in launches of one command; where there are several, in more than half of them.
 pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {

@@ -26,13 +26,13 @@
 
 pub mod cost;
 mod evidence;
+mod found;
 pub mod groups;
 pub mod prediction;
 
-use super::allocating_stack::{AllocatingStack, Functions};
 use super::block_places::cut_reason;
 use super::doubts::Doubts;
-use super::materiality::{self, CostShare};
+use super::materiality;
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching, unnamed};
 use super::memory_use::MemoryUse;
@@ -40,14 +40,11 @@ use crate::declaration::{Declaration, ShowsIn};
 use crate::finding::Finding;
 use crate::interval::summarize;
 use crate::memory::cost_model::{CostModel, when_measured};
-use crate::memory::memory_blocks::Block;
 use crate::needs::Need;
-use crate::stacks::function_weights::{FunctionWeights, heaviest};
-use cost::Cost;
-use groups::Group;
-use prediction::Prediction;
+use crate::stacks::function_weights::heaviest;
+use found::Found;
 use serde_json::Value;
-use slowpath_tables::{ProcessKey, Quantity, Unit};
+use slowpath_tables::{ProcessKey, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Name of the finding.
@@ -71,37 +68,6 @@ pub const FINDING: Declaration = Declaration {
     shows_in: ShowsIn::AnyWork,
     find: |input| find(input.memory),
 };
-
-/// The pattern in one launch.
-struct Found<'a> {
-    memory: &'a MemoryUse<'a>,
-    group: &'a Group,
-    cost: Cost,
-    /// What keeping the blocks saves by more than durations, or why that is not known.
-    prediction: Result<Prediction, &'static str>,
-    stack: AllocatingStack,
-    share: CostShare,
-    touching: Option<FunctionWeights>,
-}
-
-impl Found<'_> {
-    fn operations(&self) -> impl Iterator<Item = &Block> {
-        self.group.operations.iter().map(|number| &self.memory.blocks.blocks[*number as usize])
-    }
-
-    fn processes(&self) -> BTreeSet<ProcessKey> {
-        self.group.peaks.keys().copied().collect()
-    }
-
-    fn saving(&self) -> Quantity {
-        self.prediction.map_or(self.cost.saving, |prediction| prediction.saving)
-    }
-
-    /// What makes it the same in several launches.
-    fn key(&self) -> (String, Functions, u32) {
-        (self.group.program.clone(), self.stack.functions(), self.cost.length.max(1).ilog2())
-    }
-}
 
 /// Looks for the pattern in launches of one command; where there are several, in more than half of them.
 pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {

@@ -31,12 +31,17 @@
 
 pub mod cost;
 mod evidence;
+mod found;
 pub mod groups;
+mod threshold;
 
-use super::allocating_stack::{AllocatingStack, Allocator, Functions};
+pub(super) use threshold::is_one;
+pub use threshold::{LEAST_SHARE, LEAST_UNUSED};
+
+use super::allocating_stack::Allocator;
 use super::block_places::cut_reason;
 use super::doubts::Doubts;
-use super::materiality::{self, CostShare};
+use super::materiality;
 use super::memory_confidence::{Claim, UNKNOWN_COSTS, judge, off_cpu};
 use super::memory_evidence::{MOST_FUNCTIONS, in_function, perf_target, processes, stack, subject, touching};
 use super::memory_use::MemoryUse;
@@ -45,12 +50,11 @@ use crate::finding::{Confidence, Finding};
 use crate::interval::summarize;
 use crate::memory::cost_model::{CostModel, when_measured};
 use crate::needs::Need;
-use crate::stacks::function_weights::{FunctionWeights, heaviest};
+use crate::stacks::function_weights::heaviest;
 use crate::threshold::{Condition, Threshold};
-use cost::Cost;
-use groups::Oversized;
+use found::Found;
 use serde_json::Value;
-use slowpath_tables::{Nanos, PAGE_SIZE, Pages, Quantity, Unit};
+use slowpath_tables::{Nanos, PAGE_SIZE, Unit};
 use std::collections::BTreeMap;
 
 /// Name of the finding.
@@ -76,46 +80,11 @@ pub const FINDING: Declaration = Declaration {
     find: |input| find(input.memory),
 };
 
-/// Fewest pages: 1 MiB. Ends of buffers, and room for growth, are less.
-pub const LEAST_UNUSED: Pages = Pages(256);
-
-/// Least share of the touched pages. What is sized by a guess is rarely off by less, and data have some pages of zeros.
-pub const LEAST_SHARE: f64 = 0.1;
-
 /// Share of the pages behind the last used one, from which on the buffer is too large rather than sparse.
 pub const MOSTLY_BEHIND: f64 = 0.9;
 
 /// Share of the pages that were there without a recorded fault above which faults do not tell what was touched.
 pub const MOST_WITHOUT_FAULT: f64 = 0.1;
-
-/// The pattern in one launch.
-struct Found<'a> {
-    memory: &'a MemoryUse<'a>,
-    group: &'a Oversized,
-    cost: &'a Cost,
-    /// What leaving the pages out saves by more than durations, or why that is not known.
-    saving: Result<Quantity, &'static str>,
-    stack: AllocatingStack,
-    share: CostShare,
-    touching: Option<FunctionWeights>,
-}
-
-impl Found<'_> {
-    fn saving(&self) -> Quantity {
-        self.saving.unwrap_or(self.cost.total)
-    }
-
-    /// What makes it the same in several launches.
-    fn key(&self) -> (String, Functions, u32) {
-        (self.group.program.clone(), self.stack.functions(), self.cost.length.max(1).ilog2())
-    }
-}
-
-/// Whether so many pages of a group were never used, at such a cost, that it is a finding.
-pub(super) fn is_one(cost: &Cost, share: &CostShare) -> bool {
-    let least = cost.unused_pages().low.unwrap_or_default();
-    least >= LEAST_UNUSED.0 as f64 && cost.unused.low >= LEAST_SHARE && share.is_material()
-}
 
 /// Looks for the pattern in launches of one command; where there are several, in more than half of them.
 pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {

@@ -21,10 +21,13 @@
 //! are counted. Where waits were recorded, time that a thread spent runnable without a CPU is cut out ([`cpu_waits`]).
 
 mod cpu_waits;
+mod interval;
+
+pub use interval::{BlockedInterval, Wait};
 
 use crate::integer_hash::IntegerMap;
 use crate::io::files::{FileId, Files};
-use crate::launch_facts::FaultPlace;
+use crate::memory::fault_places::FaultPlace;
 use slowpath_recording::Tables;
 use slowpath_tables::{Asker, FaultKind, Nanos, PAGE_SIZE, PageCache, PageCacheOp, ProcessKey};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -35,38 +38,6 @@ pub const LOCKED_PAGE_WAIT: Nanos = Nanos(50_000);
 
 /// Allowance for copying what a read returned: 2 GB/s, the slow end of single-thread copies out of the page cache.
 pub const COPY_NS_PER_BYTE: f64 = 0.5;
-
-/// Why a thread waited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Wait {
-    /// A fault that started a read.
-    MajorFault,
-    /// A fault on a page that somebody else was reading.
-    MinorFault,
-    /// A read call that started reads.
-    Read,
-    /// A read call that waited for pages somebody else was reading.
-    ReadOfOthers,
-}
-
-/// An interval in which a thread waited for a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockedInterval {
-    /// Begin.
-    pub from: Nanos,
-    /// End.
-    pub to: Nanos,
-    /// Process.
-    pub process: ProcessKey,
-    /// Thread.
-    pub tid: u32,
-    /// The file; `None` where the address of a major fault could not be resolved.
-    pub file: Option<FileId>,
-    /// First page waited for.
-    pub page: u64,
-    /// Why.
-    pub wait: Wait,
-}
 
 /// Where the wall time of a launch went, as far as file reads explain it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

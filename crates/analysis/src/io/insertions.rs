@@ -9,7 +9,7 @@
 
 use crate::integer_hash::{IntegerMap, IntegerSet};
 use crate::io::files::{FileId, Files};
-use crate::launch_facts::FaultPlace;
+use crate::memory::fault_places::FaultPlace;
 use slowpath_recording::Tables;
 use slowpath_tables::{Asker, Nanos, PAGE_SIZE, PageCache, PageCacheOp, ProcessKey};
 use std::ops::Range;

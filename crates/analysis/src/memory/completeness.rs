@@ -8,7 +8,8 @@
 //! The kernel also counts faults that raise no event: pages it touches itself for a system call through
 //! `get_user_pages` (`mm_account_fault` has no registers then). What remains after known losses is taken for them.
 
-use crate::launch_facts::LaunchFacts;
+use crate::processes::Processes;
+use slowpath_recording::Tables;
 use slowpath_tables::{FaultKind, ProcessKey};
 use std::collections::BTreeMap;
 
@@ -80,8 +81,7 @@ fn difference(a: u64, b: u64) -> i64 {
 }
 
 /// Compares recorded faults with the kernel's counters.
-pub fn completeness(facts: &LaunchFacts<'_>) -> Completeness {
-    let tables = &facts.tables;
+pub fn completeness(tables: &Tables, processes: &Processes) -> Completeness {
     let mut counted: BTreeMap<ProcessKey, (u64, u64)> = BTreeMap::new();
     for exit in &tables.exits {
         let sums = counted.entry(exit.process()).or_default();
@@ -95,7 +95,7 @@ pub fn completeness(facts: &LaunchFacts<'_>) -> Completeness {
     }
     let mut recorded: BTreeMap<ProcessKey, (u64, u64)> = BTreeMap::new();
     for fault in &tables.faults {
-        let first_exec = facts.processes.get(fault.process()).and_then(|process| process.first_exec);
+        let first_exec = processes.get(fault.process()).and_then(|process| process.first_exec);
         if first_exec.is_some_and(|exec| fault.ts < exec) {
             continue;
         }
@@ -107,7 +107,7 @@ pub fn completeness(facts: &LaunchFacts<'_>) -> Completeness {
     }
     let mut result = Completeness {
         lost: tables.manifest.losses.of("faults"),
-        without_counters: facts.processes.iter().filter(|process| !counted.contains_key(&process.key)).count() as u64,
+        without_counters: processes.iter().filter(|process| !counted.contains_key(&process.key)).count() as u64,
         ..Completeness::default()
     };
     for (process, (minor, major)) in counted {
@@ -115,7 +115,7 @@ pub fn completeness(facts: &LaunchFacts<'_>) -> Completeness {
         let (recorded_minor, recorded_major) = recorded.get(&process).copied().unwrap_or_default();
         let faults = ProcessFaults {
             process,
-            name: facts.processes.name(process),
+            name: processes.name(process),
             recorded_minor,
             recorded_major,
             kernel_minor: minor.saturating_sub(before.0),
@@ -133,7 +133,7 @@ pub fn completeness(facts: &LaunchFacts<'_>) -> Completeness {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slowpath_recording::Tables;
+    use crate::launch_facts::LaunchFacts;
 
     #[test]
     fn faults_before_the_image_and_without_an_event_are_told_apart() {
@@ -163,7 +163,8 @@ ts duration pid start tid address kind
 51 1        9   5     9   0       minor
 ";
         let tables = Tables::from_text(text).unwrap();
-        let result = completeness(&LaunchFacts::new(&tables));
+        let facts = LaunchFacts::new(&tables);
+        let result = completeness(&facts.tables, &facts.processes);
         // 7: kernel (54+1-50) + (3-2) = 6, recorded 3; 9: both 2; 12: no counters.
         assert_eq!((result.kernel, result.recorded, result.lost), (8, 5, 1));
         assert_eq!(result.without_event, 2);

@@ -9,25 +9,18 @@
 //! Transparent huge pages of other sizes (64 KiB, say) are not told apart from strides.
 
 use crate::integer_hash::{IntegerMap, IntegerSet};
-use crate::memory::memory_blocks::Block;
+use crate::memory::block::Block;
 use crate::time::off_cpu_times::OffCpuTimes;
 use slowpath_recording::Tables;
 use slowpath_tables::{Bytes, Nanos};
+
+pub use crate::memory::block::Brought;
 
 /// Least time to fill 2 MiB with zeros: at 100 GB/s, more than one CPU of today writes. Larger ones take longer.
 const LEAST_TIME: Nanos = Nanos(20_000);
 
 /// Faults in one part that can be those of a huge page: a read maps the page of zeros, a write the block's own.
 const MOST_FAULTS: u64 = 2;
-
-/// What faults brought.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Brought {
-    /// Bytes; a page that is read first and written then has two faults, so no more than the block has.
-    pub bytes: Bytes,
-    /// Pages among them that may be huge ones.
-    pub huge_pages: u64,
-}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Part {

@@ -6,7 +6,6 @@
 //! loaded, and carries it to the fix `preload_in_zygote`, which knows no recording. Paths are foreign text.
 
 use crate::finding::{Evidence, row};
-use crate::findings::repeated_child_work::PRELOAD_IN_ZYGOTE;
 use crate::launch_facts::LaunchFacts;
 use crate::starts::children::Origin;
 use crate::starts::repeated_starts::{LEAST_SIBLINGS, Siblings, Start};
@@ -14,6 +13,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::HashSet;
+
+/// The fix: a parent that has done it forks the children.
+pub const PRELOAD_IN_ZYGOTE: &str = "preload_in_zygote";
 
 /// Loads at most. pandas has 700 modules.
 const MOST_LOADS: usize = 2_000;

@@ -22,10 +22,11 @@
 //! Leaves what that costs a launch, and what would end it, to the findings `relocation_cost` and `many_libraries`.
 
 use crate::integer_hash::IntegerMap;
-use crate::io::files::FileId;
-use crate::launch_facts::{FaultPlace, LaunchFacts};
+use crate::io::files::{FileId, Files};
 use crate::memory::address_space::{AddressSpaces, Place};
+use crate::memory::fault_places::FaultPlace;
 use crate::time::off_cpu_times::waits_recorded;
+use slowpath_recording::Tables;
 use slowpath_tables::{FaultKind, FileKey, MappingOp, Nanos, OffCpuReason, ProcessKey, SectionKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -94,6 +95,18 @@ impl Start {
     }
 }
 
+/// What starts are found in.
+pub(crate) struct StartInputs<'a> {
+    /// The launch, sorted by time.
+    pub tables: &'a Tables,
+    /// Its files.
+    pub files: &'a Files,
+    /// What each row of `tables.faults` meant.
+    pub places: &'a [FaultPlace],
+    /// When the launch was ready, or ended.
+    pub until: Nanos,
+}
+
 /// A fault on the first thread of a start.
 #[derive(Clone, Copy)]
 struct Step {
@@ -112,7 +125,7 @@ struct Window {
 }
 
 /// The starts of a launch until it was ready, in the order of their execs; those in which no linker was seen are left out.
-pub(crate) fn starts(facts: &LaunchFacts<'_>) -> Vec<Start> {
+pub(crate) fn starts(facts: &StartInputs<'_>) -> Vec<Start> {
     let mut windows = windows(facts);
     if windows.is_empty() {
         return Vec::new();
@@ -127,7 +140,7 @@ pub(crate) fn starts(facts: &LaunchFacts<'_>) -> Vec<Start> {
     all.into_iter().map(|window| start(facts, &rows, &window, linkers.get(&window.process).unwrap_or(&none))).collect()
 }
 
-fn windows(facts: &LaunchFacts<'_>) -> IntegerMap<ProcessKey, Vec<Window>> {
+fn windows(facts: &StartInputs<'_>) -> IntegerMap<ProcessKey, Vec<Window>> {
     let mut windows: IntegerMap<ProcessKey, Vec<Window>> = IntegerMap::default();
     let mut execs: Vec<_> = facts.tables.execs.iter().filter(|exec| !exec.present).collect();
     execs.sort_by_key(|exec| exec.ts);
@@ -139,7 +152,7 @@ fn windows(facts: &LaunchFacts<'_>) -> IntegerMap<ProcessKey, Vec<Window>> {
         of_process.push(Window {
             process: exec.process(),
             began: exec.ts,
-            ended: facts.until(),
+            ended: facts.until,
             is_over: false,
             program: facts.files.find(exec.file()),
             steps: Vec::new(),
@@ -149,7 +162,7 @@ fn windows(facts: &LaunchFacts<'_>) -> IntegerMap<ProcessKey, Vec<Window>> {
 }
 
 /// Files that the kernel mapped for each process when it executed programs: these and their run-time linkers.
-fn linkers(facts: &LaunchFacts<'_>) -> IntegerMap<ProcessKey, BTreeSet<FileId>> {
+fn linkers(facts: &StartInputs<'_>) -> IntegerMap<ProcessKey, BTreeSet<FileId>> {
     let mut linkers: IntegerMap<ProcessKey, BTreeSet<FileId>> = IntegerMap::default();
     for row in facts.tables.mappings.iter().filter(|row| row.op == MappingOp::Exec) {
         if let (Some(dev), Some(ino)) = (row.dev, row.ino)
@@ -163,11 +176,11 @@ fn linkers(facts: &LaunchFacts<'_>) -> IntegerMap<ProcessKey, BTreeSet<FileId>> 
 
 /// Puts the faults of first threads into the windows. Those before the fault that ends a window are all of its steps.
 fn collect(
-    facts: &LaunchFacts<'_>,
+    facts: &StartInputs<'_>,
     linkers: &IntegerMap<ProcessKey, BTreeSet<FileId>>,
     windows: &mut IntegerMap<ProcessKey, Vec<Window>>,
 ) {
-    let tables = &facts.tables;
+    let tables = facts.tables;
     let mut spaces = AddressSpaces::new(&tables.forks, &tables.execs, &tables.mappings);
     for (row, fault) in tables.faults.iter().enumerate() {
         let process = fault.process();
@@ -209,8 +222,8 @@ struct Rows {
 }
 
 impl Rows {
-    fn new(facts: &LaunchFacts<'_>) -> Self {
-        let tables = &facts.tables;
+    fn new(facts: &StartInputs<'_>) -> Self {
+        let tables = facts.tables;
         let mut rows = Self {
             opens: IntegerMap::default(),
             mappings: IntegerMap::default(),
@@ -271,7 +284,7 @@ enum Event {
 }
 
 /// `executed`: the files that the kernel mapped for the process when it executed programs.
-fn start(facts: &LaunchFacts<'_>, rows: &Rows, window: &Window, executed: &BTreeSet<FileId>) -> Start {
+fn start(facts: &StartInputs<'_>, rows: &Rows, window: &Window, executed: &BTreeSet<FileId>) -> Start {
     let is_within = |ts: Nanos| window.began <= ts && ts < window.ended;
     let mappings = || rows.mappings.get(&window.process).into_iter().flatten().filter(|row| is_within(row.0));
     // Nothing of the program is mapped again before it is relocated and protected.
@@ -320,7 +333,7 @@ fn start(facts: &LaunchFacts<'_>, rows: &Rows, window: &Window, executed: &BTree
 }
 
 struct Timed<'a> {
-    facts: &'a LaunchFacts<'a>,
+    facts: &'a StartInputs<'a>,
     rows: &'a Rows,
     window: &'a Window,
     events: &'a [(Nanos, Event)],

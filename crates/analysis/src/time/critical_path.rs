@@ -18,33 +18,21 @@
 //! Owns that walk (`walk` finds it, `time_on_path` says what the threads did in it). Leaves threads and categories to
 //! [`crate::time::ledger`].
 
+mod step;
 mod time_on_path;
 mod walk;
 
 use crate::processes::Processes;
 use crate::time::ledger::lives::Lives;
-use crate::time::ledger::{Account, Category, Grouped, SplitBy};
+use crate::time::ledger::{Account, Grouped, SplitBy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_recording::{Launch, Tables};
-use slowpath_tables::{Nanos, OffCpu, OffCpuReason, ProcessKey};
+use slowpath_tables::{Nanos, OffCpu, OffCpuReason};
+pub use step::{EndedBy, Step, ThreadOnPath};
 use time_on_path::{TimeOnPath, of_steps};
 pub use walk::Request;
 pub(crate) use walk::{Answered, Behind, Walk};
-
-/// Who ended a wait that is on the path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum EndedBy {
-    /// No task: a timer, a device.
-    Interrupt,
-    /// A task that is not recorded: the kernel's own, or of another program.
-    NotRecorded,
-    /// Nobody: it goes on beyond that moment.
-    NotOver,
-    /// By the rows, a thread that did not run at that moment, or that was itself woken by this one at that moment.
-    Contradicted,
-}
 
 /// What the path begins and ends with at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -54,58 +42,6 @@ pub enum EndsWith {
     Exit,
     /// The thread that ran last.
     RanLast,
-}
-
-/// A piece of the path: one thread that did one thing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Process of the thread.
-    pub process: ProcessKey,
-    /// Thread id.
-    pub tid: u32,
-    /// Begin.
-    pub from: Nanos,
-    /// End.
-    pub to: Nanos,
-    /// What it did; [`Category::OnCpu`] for all the time that it ran. `None` where nothing was recorded of it.
-    pub category: Option<Category>,
-    /// Who ended it, for a wait.
-    pub ended_by: Option<EndedBy>,
-}
-
-impl Step {
-    /// Its length.
-    pub fn time(&self) -> Nanos {
-        self.to - self.from
-    }
-
-    /// Whether it is a wait for others, or for a time, that no recorded task ended.
-    pub(crate) fn is_idle(&self) -> bool {
-        let is_outside = self.ended_by.is_some_and(|ended_by| ended_by != EndedBy::Contradicted);
-        is_outside && self.category.is_some_and(Category::is_idle)
-    }
-}
-
-/// What one thread has of the path.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ThreadOnPath {
-    /// Its process.
-    pub process: ProcessKey,
-    /// Thread id.
-    pub tid: u32,
-    /// Its last known name. Foreign text.
-    pub name: Option<String>,
-    /// Its time on the path by category.
-    pub account: Account,
-    /// Its time on the path of which nothing was recorded.
-    pub unexplained: Nanos,
-}
-
-impl ThreadOnPath {
-    /// All its time on the path.
-    pub fn time(&self) -> Nanos {
-        self.account.total() + self.unexplained
-    }
 }
 
 /// The path.
@@ -127,7 +63,7 @@ pub struct CriticalPath {
     pub unexplained: Nanos,
     /// What told user and kernel time apart in `account`; the threads' have them together.
     pub split_by: SplitBy,
-    /// 95 % interval of [`Category::Kernel`], where samples told.
+    /// 95 % interval of [`crate::time::ledger::Category::Kernel`], where samples told.
     pub kernel_interval: Option<(Nanos, Nanos)>,
     /// The threads on it, those with most time first.
     pub threads: Vec<ThreadOnPath>,

@@ -18,12 +18,12 @@ pub use dex_amount::{DexAmount, DexFrom};
 pub use filter::{is_compiled, is_profile_guided};
 pub use guard_policy::guard_policy;
 pub use judge::audit;
-pub use price::{MeasuredStarts, price};
+pub use price::price;
 pub use printed::{
-    AUDIT_SCHEMA, AndroidAudit, CodeAudit, CodeOutcome, DeviceFacts, Engine, EnginePackage, FileAudit, OatFacts,
-    PackageAudit, ReadState,
+    AUDIT_SCHEMA, AndroidAudit, CodeAudit, CodeOutcome, DeviceFacts, Engine, EnginePackage, FileAudit, MeasuredStarts,
+    OatFacts, PackageAudit, ReadState, Repair,
 };
-pub use repairs::{Repair, repairs};
+pub use repairs::repairs;
 
 #[cfg(test)]
 mod tests;

@@ -1,28 +1,9 @@
 //! What unreadable code costs each isolated process, where traces of launches show it.
 
-use super::printed::{AndroidAudit, PackageAudit};
+use super::printed::{AndroidAudit, MeasuredStarts, PackageAudit};
 use crate::startup::{ChildStart, TraceStartups};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use slowpath_experiment::quantile::quantile;
 use slowpath_experiment::{Estimate, Level};
-
-/// What starts of a package's isolated processes took, over all traces.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct MeasuredStarts {
-    /// Traces with a start.
-    pub traces: u32,
-    /// Starts.
-    pub starts: u32,
-    /// From the request until the component is made, median with its interval (95 %), ms.
-    pub duration_ms: Estimate,
-    /// Verifying classes, ms.
-    pub verify_class_ms: Estimate,
-    /// Opening DEX files and compiled code, ms.
-    pub dex_open_ms: Estimate,
-    /// Starts in which ART said that it runs code out of the APK.
-    pub from_apk: u32,
-}
 
 /// Says of each package what the traces show, in its figures and as one more verdict.
 pub fn price(audit: &mut AndroidAudit, traces: &[TraceStartups]) {

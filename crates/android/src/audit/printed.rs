@@ -1,11 +1,10 @@
 //! What `slowpath android audit --json` prints.
 
 use super::dex_amount::DexAmount;
-use super::price::MeasuredStarts;
-use super::repairs::Repair;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_artifacts::audit::DeniedBy;
+use slowpath_experiment::Estimate;
 use slowpath_tables::Unavailable;
 
 /// Name and version of an audit.
@@ -64,6 +63,42 @@ pub struct PackageAudit {
     /// What traces show of starts of its isolated processes; null without a trace that has one.
     #[serde(default)]
     pub measured: Option<MeasuredStarts>,
+}
+
+/// One way to repair.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Repair {
+    /// Its name.
+    pub name: String,
+    /// What changes.
+    pub what: String,
+    /// The command on the device; `null` where it is a change of the app.
+    pub command: Option<String>,
+    /// Whether `android audit --apply` runs it.
+    pub can_apply: bool,
+    /// What it costs.
+    pub price: String,
+    /// What it costs in security.
+    pub security: String,
+    /// How it is undone.
+    pub undo: Option<String>,
+}
+
+/// What starts of a package's isolated processes took, over all traces.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MeasuredStarts {
+    /// Traces with a start.
+    pub traces: u32,
+    /// Starts.
+    pub starts: u32,
+    /// From the request until the component is made, median with its interval (95 %), ms.
+    pub duration_ms: Estimate,
+    /// Verifying classes, ms.
+    pub verify_class_ms: Estimate,
+    /// Opening DEX files and compiled code, ms.
+    pub dex_open_ms: Estimate,
+    /// Starts in which ART said that it runs code out of the APK.
+    pub from_apk: u32,
 }
 
 /// What is counted, the ones to act on first.

@@ -1,32 +1,11 @@
 //! What can be done, with its price.
 
-use super::printed::{CodeAudit, ReadState};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use super::printed::{CodeAudit, ReadState, Repair};
 
 /// Android 14: ART Service compiles, which knows no reason `shared` (libartservice, ReasonMapping.java).
 const ART_SERVICE: u32 = 34;
 /// Android 10: `android:zygotePreloadName`.
 const APP_ZYGOTE: u32 = 29;
-
-/// One way to repair.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Repair {
-    /// Its name.
-    pub name: String,
-    /// What changes.
-    pub what: String,
-    /// The command on the device; `null` where it is a change of the app.
-    pub command: Option<String>,
-    /// Whether `android audit --apply` runs it.
-    pub can_apply: bool,
-    /// What it costs.
-    pub price: String,
-    /// What it costs in security.
-    pub security: String,
-    /// How it is undone.
-    pub undo: Option<String>,
-}
 
 /// Compiles all methods, without the profile: the artifacts are no secret then, and every user may read them.
 const SPEED: &str = "compile_speed";

@@ -2,7 +2,7 @@
 
 use crate::events::EVENT_BLOCK;
 use crate::events::{FLAG_IN_TREE, FLAG_IS_READ, block_event, record};
-use crate::probes::Probe;
+use crate::probe::Probe;
 use crate::records::RecordKind;
 use slowpath_tables::missing::declared;
 use slowpath_tables::{BlockIo, Bytes, Nanos};

@@ -1,8 +1,8 @@
 //! Probe `code_area`: where a process has executable code. What follows from it for call stacks is done in [`crate::stack`].
 
 use crate::events::{EVENT_MODULE, module_event};
-use crate::objects::is_replaced_by_tree;
-use crate::probes::Probe;
+use crate::kernel_events::is_replaced_by_tree;
+use crate::probe::Probe;
 use crate::records::RecordKind;
 
 /// The declaration.

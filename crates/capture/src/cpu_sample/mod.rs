@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::events::EVENT_CPU_SAMPLE;
 use crate::events::{FLAG_ARGUMENTS, FLAG_COPIES, FLAG_KERNEL, cpu_sample_event, record};
-use crate::probes::Probe;
+use crate::probe::Probe;
 use crate::records::RecordKind;
 use crate::stack::Stacks;
 use slowpath_tables::{CpuSample, Nanos};

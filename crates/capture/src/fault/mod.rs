@@ -3,8 +3,8 @@
 use crate::context::Context;
 use crate::events::EVENT_FAULT;
 use crate::events::{FLAG_KERNEL, FLAG_MAJOR, FLAG_NO_START, fault_event, fault_record, record};
-use crate::objects::FAULT_ENTRY;
-use crate::probes::Probe;
+use crate::kernel_events::FAULT_ENTRY;
+use crate::probe::Probe;
 use crate::records::RecordKind;
 use crate::stack::Stacks;
 use slowpath_tables::{Fault, FaultKind, Nanos};

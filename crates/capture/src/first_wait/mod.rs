@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::events::{COMMAND_LINE_BYTES, EVENT_FIRST_WAIT};
 use crate::events::{first_wait_event, record};
-use crate::probes::Probe;
+use crate::probe::Probe;
 use crate::records::{RecordKind, Text};
 use slowpath_tables::{FirstWait, Nanos};
 use std::mem::offset_of;

@@ -3,8 +3,8 @@
 use crate::context::Context;
 use crate::events::EVENT_MAPPING;
 use crate::events::{MAPPING_EXEC, MAPPING_MAP, mapping_event, record};
-use crate::objects::{is_at_tree, is_replaced_by_tree};
-use crate::probes::Probe;
+use crate::kernel_events::{is_at_tree, is_replaced_by_tree};
+use crate::probe::Probe;
 use crate::records::RecordKind;
 use slowpath_tables::{Bytes, Mapping, MappingOp, Nanos};
 

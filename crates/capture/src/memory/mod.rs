@@ -5,7 +5,7 @@ use crate::events::EVENT_MEMORY_CALL;
 use crate::events::{
     CALL_BRK, CALL_MADVISE, CALL_MMAP, CALL_MREMAP, CALL_MUNMAP, CALL_PRCTL, memory_call_event, record,
 };
-use crate::probes::{Probe, SYSTEM_CALLS};
+use crate::probe::{Probe, SYSTEM_CALLS};
 use crate::records::RecordKind;
 use crate::stack::Stacks;
 use slowpath_tables::{Bytes, MemoryCall, MemoryCallKind, Nanos};

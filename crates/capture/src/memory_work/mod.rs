@@ -9,7 +9,7 @@ use crate::events::{
     WORK_KHUGEPAGED_COLLAPSE, WORK_KHUGEPAGED_SCAN, WORK_OWN_COLLAPSE, WORK_WAKE_KCOMPACTD, WORK_WAKE_KSWAPD,
     memory_work_event, record,
 };
-use crate::probes::Probe;
+use crate::probe::Probe;
 use crate::records::RecordKind;
 use slowpath_tables::missing::declared;
 use slowpath_tables::{MemoryWork, MemoryWorkKind, Nanos, Pages};

@@ -7,7 +7,7 @@ use crate::events::{
     FLAG_COUNTERS_AT_END, OFF_CHILD, OFF_FAULT_IO, OFF_FUTEX, OFF_OTHER_IO, OFF_PIPE_OR_SOCKET, OFF_POLL, OFF_RUNNABLE,
     OFF_STOLEN, OFF_STOPPED, OFF_THROTTLED, OFF_TIMER, off_cpu_event, record, text, thread_counters_event,
 };
-use crate::probes::Probe;
+use crate::probe::Probe;
 use crate::records::{RecordKind, Text};
 use crate::stack::Stacks;
 use libbpf_rs::Btf;

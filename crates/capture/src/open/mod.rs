@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::events::{EVENT_OPEN, FILENAME_BYTES, PATH_LOOK, PATH_MAKE_DIRECTORY, open_event, record, text};
 use crate::file_rows::Place;
 use crate::names::Names;
-use crate::probes::{Probe, SYSTEM_CALLS};
+use crate::probe::{Probe, SYSTEM_CALLS};
 use crate::records::{RecordKind, Text};
 use slowpath_tables::{FileKey, Nanos, Open, RefusedCall};
 use std::mem::offset_of;

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::events::EVENT_PAGE_CACHE;
 use crate::events::{FLAG_DELETE, page_cache_event, record};
-use crate::probes::Probe;
+use crate::probe::Probe;
 use crate::records::RecordKind;
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Asker, Nanos, PageCache, PageCacheOp, Pages};

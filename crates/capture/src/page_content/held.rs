@@ -4,11 +4,11 @@
 //! says which are there, and only those are read, so none is brought. Nothing is stopped, and what is read is compared with zero and
 //! forgotten.
 
+use crate::clock::monotonic_now;
 use crate::events::{
     EVENT_PAGE_CONTENT, LOOK_END, LOOK_LEAST_BYTES, LOOK_LEAST_PAGES, LOOK_MOST_PAGES, LOOK_ONE_IN, LOOK_PROCESS_PAGES,
     LOOK_RECORD_PAGES, event_header, page_content_event, view,
 };
-use crate::recorder::monotonic_now;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use slowpath_process::{Answer, Mapping, mappings, page_size};

@@ -1,7 +1,7 @@
 //! Probe `present`: processes that run already. Its rows have the form of those of [`crate::process`] and [`crate::mapping`].
 
-use crate::probes::Probe;
-use crate::recorder::monotonic_now;
+use crate::clock::monotonic_now;
+use crate::probe::Probe;
 
 /// The declaration.
 pub(crate) static PROBE: Probe = Probe {

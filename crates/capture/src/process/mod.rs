@@ -5,7 +5,7 @@ use crate::events::{COMMAND_LINE_BYTES, EVENT_EXEC, EVENT_EXIT, EVENT_FORK, FILE
 use crate::events::{
     FLAG_LAST_THREAD, FLAG_PRESENT, FLAG_STILL_RUNNING, event_header, exec_event, exit_event, fork_event, record, text,
 };
-use crate::probes::Probe;
+use crate::probe::Probe;
 use crate::records::{RecordKind, Text};
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Bytes, Exec, Exit, Fork, Nanos, ProcessKey};

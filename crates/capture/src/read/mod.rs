@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::events::EVENT_READ;
 use crate::events::{read_event, record};
-use crate::probes::{Probe, SYSTEM_CALLS};
+use crate::probe::{Probe, SYSTEM_CALLS};
 use crate::records::RecordKind;
 use slowpath_tables::{Bytes, Nanos, Read};
 

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::events::EVENT_READAHEAD;
 use crate::events::{READAHEAD_ASYNC, READAHEAD_ORDER, READAHEAD_SYNC, readahead_event, record};
-use crate::probes::Probe;
+use crate::probe::Probe;
 use crate::records::RecordKind;
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Nanos, Pages, Readahead};

@@ -218,7 +218,7 @@ mod tests {
         let mut event = stack_event { header: header(EVENT_STACK), number, end, depth, ..Default::default() };
         event.frames[..frames.len()].copy_from_slice(frames);
         let mut bytes = events::bytes_of(&event);
-        bytes.truncate(events::size_of_record(&bytes).unwrap());
+        bytes.truncate(crate::record_kinds::size_of_record(&bytes).unwrap());
         bytes
     }
 
@@ -292,13 +292,13 @@ mod tests {
     #[test]
     fn a_copy_is_as_long_as_it_says_and_not_longer_than_the_kernel_makes_one() {
         let bytes = copied(1, &[0; 24]);
-        assert_eq!(events::size_of_record(&bytes), Some(bytes.len()));
-        assert_eq!(events::size_of_record(&bytes[..bytes.len() - 1]), None);
+        assert_eq!(crate::record_kinds::size_of_record(&bytes), Some(bytes.len()));
+        assert_eq!(crate::record_kinds::size_of_record(&bytes[..bytes.len() - 1]), None);
         let mut long = copied(1, &vec![0; events::COPY_BYTES as usize + 8]);
-        assert_eq!(events::size_of_record(&long), None);
+        assert_eq!(crate::record_kinds::size_of_record(&long), None);
         long.truncate(long.len() - 8);
         let at = size_of::<stack_copy_event>() - 4;
         long[at..at + 4].copy_from_slice(&events::COPY_BYTES.to_ne_bytes());
-        assert_eq!(events::size_of_record(&long), Some(long.len()));
+        assert_eq!(crate::record_kinds::size_of_record(&long), Some(long.len()));
     }
 }

@@ -192,7 +192,7 @@ mod tests {
         let mut event = stack_event { header, number, end, depth: frames.len() as u32, ..Default::default() };
         event.frames[..frames.len()].copy_from_slice(frames);
         let mut bytes = events::bytes_of(&event);
-        bytes.truncate(events::size_of_record(&bytes).unwrap());
+        bytes.truncate(crate::record_kinds::size_of_record(&bytes).unwrap());
         bytes
     }
 
@@ -246,6 +246,6 @@ mod tests {
         let mut stacks = Stacks::default();
         stacks.learn(&bytes, &Context::default());
         assert_eq!(stacks.user(1), None);
-        assert_eq!(events::size_of_record(&bytes), None);
+        assert_eq!(crate::record_kinds::size_of_record(&bytes), None);
     }
 }

@@ -2,7 +2,7 @@
 //! program of the probe that records the call (`bpf/system_calls.bpf.h`).
 
 use crate::options::Options;
-use crate::probes::{Probe, SYSTEM_CALLS};
+use crate::probe::{Probe, SYSTEM_CALLS};
 
 /// The declaration.
 pub(crate) static PROBE: Probe = Probe {

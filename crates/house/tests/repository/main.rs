@@ -1,6 +1,7 @@
-//! Rules of this repository that are read off its files: layers, names, prose, reference pages, dependencies, gaps, and cases.
+//! Rules of this repository that are read off its files: layers, circles, names, prose, reference pages, dependencies, gaps, and cases.
 
 mod cases;
+mod circles;
 mod dependencies;
 mod docs;
 mod explained;

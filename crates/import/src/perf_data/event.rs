@@ -3,7 +3,7 @@
 //! Layouts are those of `perf_event_open(2)`; offsets of fields follow from which fields an event asked for.
 
 use super::little_endian::Fields;
-use crate::perf_sample::CpuEvent;
+use crate::cpu_event::CpuEvent;
 
 /// `PERF_SAMPLE_*`: fields of a sample.
 pub mod field {

@@ -5,7 +5,7 @@
 
 use super::event::Event;
 use super::little_endian::Fields;
-use super::state::State;
+use super::recorded_events::RecordedEvents;
 use crate::input::Input;
 use crate::problem::ImportError;
 use crate::trace::Trace;
@@ -85,7 +85,7 @@ fn place(fields: &mut Fields<'_>) -> Option<Place> {
 /// It is no such file, or its events cannot be read: no record can be understood.
 pub fn read(
     input: &mut Input<'_>,
-    state: &mut State,
+    events: &mut RecordedEvents,
     trace: &mut Trace<'_>,
 ) -> Result<(Records, Result<(), ImportError>), ImportError> {
     let mut bytes = Vec::new();
@@ -103,10 +103,10 @@ pub fn read(
     if !input.seek(head.events.offset)? {
         return Err(input.wrong_bytes(ANY_PLACE));
     }
-    events(input, state, &head)?;
+    read_events(input, events, &head)?;
     let Place { offset: from, size: length } = head.records;
     // A perf that was killed left no sections.
-    let behind = if length == 0 { Ok(()) } else { sections(input, state, trace, &head) };
+    let behind = if length == 0 { Ok(()) } else { sections(input, events, trace, &head) };
     input.seek(from)?;
     Ok((Records::File { from, length }, behind))
 }
@@ -129,7 +129,7 @@ impl Head {
     }
 }
 
-fn events(input: &mut Input<'_>, state: &mut State, head: &Head) -> Result<(), ImportError> {
+fn read_events(input: &mut Input<'_>, events: &mut RecordedEvents, head: &Head) -> Result<(), ImportError> {
     let Place { offset, size } = head.events;
     if !(PLACE..=LARGEST_EVENT).contains(&head.event_size) || size > LARGEST_EVENTS || size < head.event_size {
         return Err(input.wrong_bytes_at(offset, EVENTS));
@@ -151,12 +151,17 @@ fn events(input: &mut Input<'_>, state: &mut State, head: &Head) -> Result<(), I
         if !input.next_bytes(size, IDS, &mut ids)? {
             return Err(input.wrong_bytes(IDS));
         }
-        state.add_event(event, Fields(&ids));
+        events.add(event, Fields(&ids));
     }
     Ok(())
 }
 
-fn sections(input: &mut Input<'_>, state: &mut State, trace: &mut Trace<'_>, head: &Head) -> Result<(), ImportError> {
+fn sections(
+    input: &mut Input<'_>,
+    events: &mut RecordedEvents,
+    trace: &mut Trace<'_>,
+    head: &Head,
+) -> Result<(), ImportError> {
     let Some(list) = head.records.offset.checked_add(head.records.size) else {
         return Err(input.wrong_bytes_at(head.records.offset, SECTIONS));
     };
@@ -178,7 +183,7 @@ fn sections(input: &mut Input<'_>, state: &mut State, trace: &mut Trace<'_>, hea
         if !input.next_bytes(size, SECTION, &mut bytes)? {
             return Err(input.wrong_bytes(SECTION));
         }
-        if take_section(number, &bytes, state, trace).is_none() {
+        if take_section(number, &bytes, events, trace).is_none() {
             return Err(input.wrong_bytes_at(offset, SECTION));
         }
     }
@@ -186,10 +191,10 @@ fn sections(input: &mut Input<'_>, state: &mut State, trace: &mut Trace<'_>, hea
 }
 
 /// Takes what a section says; none where it is cut or something else.
-pub fn take_section(number: u64, bytes: &[u8], state: &mut State, trace: &mut Trace<'_>) -> Option<()> {
+pub fn take_section(number: u64, bytes: &[u8], events: &mut RecordedEvents, trace: &mut Trace<'_>) -> Option<()> {
     let mut fields = Fields(bytes);
     match number {
-        section::TRACING_DATA => state.take_formats(bytes, trace)?,
+        section::TRACING_DATA => events.take_formats(bytes, trace)?,
         section::BUILD_ID => build_ids(fields, trace)?,
         section::OS_RELEASE => trace.facts.kernel = Some(fields.counted_text()?),
         section::ARCHITECTURE => trace.facts.machine = Some(fields.counted_text()?),
@@ -204,7 +209,7 @@ pub fn take_section(number: u64, bytes: &[u8], state: &mut State, trace: &mut Tr
                 let ids = fields.u32()?;
                 let name = fields.counted_text()?;
                 let mut own = Fields(fields.take(u64::from(ids).checked_mul(8)?)?);
-                state.name_event(at as usize, own.u64(), name);
+                events.name(at as usize, own.u64(), name);
             }
         }
         section::CLOCK => {

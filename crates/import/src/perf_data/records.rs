@@ -67,7 +67,7 @@ pub fn read(
             kind::TRACING_DATA => {
                 let size = fields.u32().map(u64::from).filter(|size| *size <= LARGEST_FORMATS);
                 let Some(size) = size else { return Err(input.wrong_bytes_at(offset, FORMATS)) };
-                if !input.next_bytes(size, FORMATS, &mut head)? || state.take_formats(&head, trace).is_none() {
+                if !input.next_bytes(size, FORMATS, &mut head)? || state.events.take_formats(&head, trace).is_none() {
                     return Err(input.wrong_bytes_at(offset, FORMATS));
                 }
             }

@@ -4,8 +4,8 @@ use super::event::{Event, Shows, field};
 use super::header::take_section;
 use super::little_endian::Fields;
 use super::mapped::{Code, Mapped, place};
+use super::recorded_events::RecordedEvents;
 use super::sample::{Mode, Sample};
-use super::tracepoint::Formats;
 use crate::in_order::InOrder;
 use crate::input::Input;
 use crate::kernel_event::{Circumstances, KernelEvents, fault};
@@ -17,10 +17,6 @@ use crate::trace::Trace;
 use slowpath_tables::{FaultKind, Nanos, OffCpuReason};
 use std::collections::HashMap;
 
-/// Events at most.
-const MOST_EVENTS: usize = 1 << 14;
-/// Ids of events: one for each event and CPU.
-const MOST_IDS: usize = 1 << 20;
 /// Names of threads.
 const MOST_NAMES: usize = 1 << 20;
 /// Bytes of records that are held back until those before them must have come.
@@ -73,10 +69,8 @@ pub struct Record {
 
 /// What is known so far.
 pub struct State {
-    events: Vec<Event>,
-    /// Numbers of events by their ids.
-    by_id: HashMap<u64, usize>,
-    formats: Formats,
+    /// What the records are of.
+    pub events: RecordedEvents,
     names: HashMap<u32, String>,
     mappings: Mappings<Code>,
     kernel: KernelEvents,
@@ -93,9 +87,7 @@ pub struct State {
 impl Default for State {
     fn default() -> Self {
         Self {
-            events: Vec::new(),
-            by_id: HashMap::new(),
-            formats: Formats::default(),
+            events: RecordedEvents::default(),
             names: HashMap::new(),
             mappings: Mappings::default(),
             kernel: KernelEvents::default(),
@@ -117,32 +109,6 @@ impl State {
     /// The error of that record.
     pub fn wrong(&self, input: &Input<'_>) -> Result<(), ImportError> {
         self.wrong.map_or(Ok(()), |(offset, expected)| Err(input.wrong_bytes_at(offset, expected)))
-    }
-
-    /// An event that was recorded, with its ids.
-    pub fn add_event(&mut self, event: Event, mut ids: Fields<'_>) {
-        if self.events.len() >= MOST_EVENTS {
-            return;
-        }
-        while let Some(id) = ids.u64().filter(|_| self.by_id.len() < MOST_IDS) {
-            self.by_id.insert(id, self.events.len());
-        }
-        self.events.push(event);
-    }
-
-    /// The name of the event with this id, or else with this number.
-    pub fn name_event(&mut self, number: usize, id: Option<u64>, name: String) {
-        let number = id.and_then(|id| self.by_id.get(&id).copied()).unwrap_or(number);
-        if let Some(event) = self.events.get_mut(number) {
-            event.name = Some(name);
-        }
-    }
-
-    /// The formats of the kernel's events; none where they are something else.
-    pub fn take_formats(&mut self, bytes: &[u8], trace: &mut Trace<'_>) -> Option<()> {
-        let read = self.formats.read(bytes);
-        trace.facts.page_size = self.formats.page_size.or(trace.facts.page_size);
-        read
     }
 
     /// Takes the next record of the file. Those of the kernel wait until those before them must have come.
@@ -174,9 +140,9 @@ impl State {
 
     /// The number of a record's event. That of synthesised records is the first, which all have in common.
     fn event_of(&self, record: &Record) -> Option<usize> {
-        let first = self.events.first()?;
+        let first = self.events.get(0)?;
         let id = first.layout.id(record.kind == kind::SAMPLE, &record.body);
-        Some(id.and_then(|id| self.by_id.get(&id).copied()).unwrap_or(0))
+        Some(id.and_then(|id| self.events.number_of(id)).unwrap_or(0))
     }
 
     fn of_perf(&mut self, trace: &mut Trace<'_>, record: &Record) -> Result<(), ImportError> {
@@ -191,7 +157,7 @@ impl State {
             kind::HEADER_ATTR => match Event::of(&record.body) {
                 Some((event, size)) => {
                     fields.take(size);
-                    self.add_event(event, fields);
+                    self.events.add(event, fields);
                 }
                 None => {
                     self.wrong.get_or_insert((record.offset, OF_ITS_KIND));
@@ -199,7 +165,7 @@ impl State {
             },
             kind::HEADER_FEATURE => {
                 let number = fields.u64();
-                if number.and_then(|number| take_section(number, fields.0, self, trace)).is_none() {
+                if number.and_then(|number| take_section(number, fields.0, &mut self.events, trace)).is_none() {
                     self.wrong.get_or_insert((record.offset, OF_ITS_KIND));
                 }
             }
@@ -329,7 +295,7 @@ impl State {
         };
         // The scheduler's own event says more.
         let is_recorded = |event: &Event| match event.shows() {
-            Shows::Tracepoint(id) => self.formats.get(id).is_some_and(|format| format.name() == "sched_switch"),
+            Shows::Tracepoint(id) => self.events.formats.get(id).is_some_and(|format| format.name() == "sched_switch"),
             _ => false,
         };
         if tid == 0 || ts.0 == 0 || self.events.iter().any(is_recorded) {
@@ -393,7 +359,7 @@ impl State {
             Shows::MajorFaults => fault(trace, &at, FaultKind::Major, (sample.address, ip), kernel)?,
             Shows::Faults => self.kernel.fault(trace, &at, sample.address, ip, kernel)?,
             Shows::Other => trace.facts.leave_out(&word),
-            Shows::Tracepoint(id) => match (self.formats.get(id), sample.raw) {
+            Shows::Tracepoint(id) => match (self.events.formats.get(id), sample.raw) {
                 (Some(format), Some(raw)) => {
                     if format.name() == "sched_switch" {
                         lack_reasons(trace);

@@ -2,8 +2,8 @@ mod counts;
 mod names;
 
 use super::event::field;
-use crate::declaration::detected;
 use crate::foreign::import_bytes;
+use crate::registry::detected;
 use slowpath_recording::Tables;
 use slowpath_tables::{FaultKind, FrameKind, Nanos, OffCpuReason};
 

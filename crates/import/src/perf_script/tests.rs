@@ -1,6 +1,6 @@
 use super::IMPORT;
-use crate::declaration::detected;
 use crate::foreign::import_bytes;
+use crate::registry::detected;
 use slowpath_analysis::stacks::call_stacks::CallStacks;
 use slowpath_recording::Tables;
 use slowpath_tables::{FaultKind, FrameKind, OffCpuReason, Unavailable};

@@ -1,7 +1,7 @@
 use super::messages::*;
-use crate::declaration::detected;
 use crate::foreign::import_bytes;
 use crate::input::Input;
+use crate::registry::detected;
 use crate::trace::Trace;
 use prost::Message;
 use slowpath_recording::Tables;

@@ -1,6 +1,6 @@
 use super::*;
-use crate::declaration::detected;
 use crate::foreign::import_bytes;
+use crate::registry::detected;
 
 fn file(records: &[Record]) -> Vec<u8> {
     let mut bytes = [MAGIC, &VERSION.to_le_bytes()].concat();

@@ -1,5 +1,5 @@
-use crate::declaration::detected;
 use crate::foreign::import_bytes;
+use crate::registry::detected;
 use slowpath_analysis::stacks::call_stacks::CallStacks;
 use slowpath_tables::{FaultKind, MemoryCallKind, OffCpuReason};
 

@@ -13,6 +13,7 @@ pub mod pool;
 pub mod sample;
 pub mod work;
 
+pub use crate::children::Process;
 pub use pairs::Placement;
 
 use crate::scheduling::{FIFO_PRIORITY, become_fifo, cpu, now_ns, sleep_until, thread};
@@ -65,15 +66,6 @@ impl Plan {
             work: None,
         }
     }
-}
-
-/// A process of a pair.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Process {
-    /// Pid.
-    pub pid: u32,
-    /// When it was made: CLOCK_MONOTONIC in ns, read before fork(2).
-    pub started: u64,
 }
 
 /// A process that a server started to be reached: a bus.

@@ -3,7 +3,7 @@
 
 use super::inheritance::Inheritance;
 use super::placement::PlacementEffect;
-use super::sample::{Caller, Sample};
+use super::sample::{Caller, GOOD_SYNC, Sample};
 use super::{PairSamples, Plan};
 use crate::conditions::{Conditions, Warning};
 use crate::trace::explain::Explanation;
@@ -14,10 +14,6 @@ use slowpath_experiment::{Level, median, quantile};
 use slowpath_tables::missing::declared;
 use slowpath_tables::{Quantity, Unavailable, Unit};
 use std::collections::BTreeMap;
-
-/// Above this share of transactions on one CPU, the scheduler respects synchronous wake-ups (`GOOD_SYNC_MIN` of the
-/// original).
-pub const GOOD_SYNC: f64 = 0.6;
 
 /// Schema of [`Latency`].
 pub const SCHEMA: &str = "slowpath-ipc-latency/1";

@@ -6,8 +6,7 @@
 //! scheduler kept on one CPU shows no effect of another. A verdict needs an interval that lies on one side as a whole; the samples
 //! of a closed loop follow each other too closely for one of their own, medians of blocks do not.
 
-use super::outcome::GOOD_SYNC;
-use super::sample::Caller;
+use super::sample::{Caller, GOOD_SYNC};
 use super::{PairSamples, Placement, Plan, run};
 use crate::scheduling::allowed_cpus;
 use crate::transport::IpcError;

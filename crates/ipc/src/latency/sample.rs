@@ -7,6 +7,10 @@ use std::cmp::Reverse;
 use std::io;
 use std::sync::atomic::Ordering;
 
+/// Above this share of transactions on one CPU, the scheduler respects synchronous wake-ups (`GOOD_SYNC_MIN` of the
+/// original).
+pub const GOOD_SYNC: f64 = 0.6;
+
 /// Who called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {

@@ -16,9 +16,12 @@ mod io_uring;
 mod message_queue;
 mod pi_futex_memory;
 mod pipe;
+mod registry;
 mod tcp_loopback;
 mod unix_seqpacket;
 mod unix_stream;
+
+pub use registry::{ALL, named};
 
 use slowpath_tables::missing::declared;
 use slowpath_tables::{OffCpuReason, Unavailable};
@@ -26,24 +29,6 @@ use std::io;
 
 /// A payload larger than this is refused: the largest of the field's benchmarks.
 pub const LARGEST_PAYLOAD: usize = 64 * 1024;
-
-/// All transports, the floor first; at the end those that are not available everywhere.
-pub static ALL: &[&Transport] = &[
-    &in_process::TRANSPORT,
-    &pipe::TRANSPORT,
-    &unix_stream::TRANSPORT,
-    &unix_seqpacket::TRANSPORT,
-    &eventfd_memory::TRANSPORT,
-    &futex_memory::TRANSPORT,
-    &pi_futex_memory::TRANSPORT,
-    &message_queue::TRANSPORT,
-    &tcp_loopback::TRANSPORT,
-    &grpc::TRANSPORT,
-    &io_uring::TRANSPORT,
-    &dbus::TRANSPORT,
-    &binder::TRANSPORT,
-    &binder_sg::TRANSPORT,
-];
 
 /// Declaration of a transport.
 pub struct Transport {
@@ -65,11 +50,6 @@ impl std::fmt::Debug for Transport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Transport").field(&self.name).finish()
     }
-}
-
-/// The transport with a name.
-pub fn named(name: &str) -> Option<&'static Transport> {
-    ALL.iter().find(|transport| transport.name == name).copied()
 }
 
 /// Two ends of a connection.
@@ -204,64 +184,4 @@ fn always() -> Result<(), Unavailable> {
 /// A check by trying: connects once, and what the kernel says is the reason.
 fn tried(name: &str, remedy: &str, connect: impl FnOnce() -> io::Result<Pair>) -> Result<(), Unavailable> {
     connect().map(drop).map_err(|error| declared::TRANSPORT.of(&[&name], error.to_string(), remedy))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn names_are_unique_and_can_be_typed() {
-        let names: BTreeSet<_> = ALL.iter().map(|transport| transport.name).collect();
-        assert_eq!(names.len(), ALL.len());
-        assert!(names.iter().all(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')));
-        assert!(named("pipe").is_some() && named("all").is_none());
-    }
-
-    /// The server in a process of its own, as binder asks for. The engine and its tests cover processes.
-    #[test]
-    fn every_transport_returns_what_was_sent_in_every_size() {
-        use crate::children::Child;
-        use std::io::{Read, Write};
-        for transport in ALL {
-            if let Err(gap) = (transport.check)() {
-                println!("skipped: {}: {}", transport.name, gap.reason);
-                continue;
-            }
-            let Pair::Processes { mut client, mut server } = (transport.connect)(LARGEST_PAYLOAD).unwrap() else {
-                continue;
-            };
-            let (mut is_ready, mut ready) = io::pipe().unwrap();
-            let _serving = Child::start(|| {
-                let mut serve = || -> io::Result<()> {
-                    server.prepare()?;
-                    ready.write_all(&[1])?;
-                    loop {
-                        server.serve(&mut |request, reply| reply.extend(request.iter().rev()))?;
-                    }
-                };
-                i32::from(serve().is_err())
-            })
-            .unwrap();
-            is_ready.read_exact(&mut [0]).unwrap();
-            client.prepare().unwrap();
-            let mut reply = Vec::new();
-            for size in [0usize, 1, 4, 5, 8191, 8192, 8193, 65535, 65536] {
-                let request: Vec<u8> = (0..size).map(|byte| (byte % 251) as u8).collect();
-                client.call(&request, &mut reply).unwrap();
-                assert!(reply.iter().rev().eq(&request), "{} with {size} bytes", transport.name);
-            }
-        }
-    }
-
-    #[test]
-    fn a_payload_beyond_what_was_agreed_is_an_error_and_no_wait() {
-        for transport in ALL.iter().filter(|transport| (transport.check)().is_ok()) {
-            if let Pair::Processes { mut client, .. } = (transport.connect)(16).unwrap() {
-                let called = client.prepare().and_then(|()| client.call(&[0; 17], &mut Vec::new()));
-                assert!(called.is_err(), "{}", transport.name);
-            }
-        }
-    }
 }

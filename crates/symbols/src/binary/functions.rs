@@ -26,8 +26,21 @@ struct Found<'a> {
     name: Option<(Preference<'a>, &'a [u8])>,
 }
 
+impl Binary {
+    /// Reads a file. `bytes` may be a mapping of it.
+    ///
+    /// # Errors
+    /// Not a readable ELF file of this machine, no executable segment, or more functions than any program has.
+    pub fn of_elf(bytes: &[u8]) -> Result<Self, UnwindTableError> {
+        let image = Image::of_this_machine(bytes)?;
+        let (mut binary, header, endian) = Self::headers(bytes)?;
+        read(&mut binary, &image, header, endian, bytes)?;
+        Ok(binary)
+    }
+}
+
 /// Fills in the functions.
-pub(super) fn read(
+fn read(
     binary: &mut Binary,
     image: &Image,
     header: &FileHeader64<Endianness>,

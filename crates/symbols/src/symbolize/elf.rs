@@ -5,7 +5,8 @@
 //! file into a debug directory.
 
 use super::image::{Image, NoImage};
-use super::{Depth, Function, Located, Names, Options, Reason, debug_files, debuginfod, opened, refuse};
+use super::names::{Function, Names, refuse};
+use super::{Depth, Located, Options, Reason, debug_files, debuginfod, opened};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{Builder, CodeInfo, Input, Sym, Symbolized};
 use std::collections::BTreeMap;

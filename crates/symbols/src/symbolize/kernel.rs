@@ -1,6 +1,7 @@
 //! Names of the kernel's functions, from its own list (`/proc/kallsyms`).
 
-use super::{Names, Reason, elf, image, opened, refuse};
+use super::names::{Names, refuse};
+use super::{Reason, elf, image, opened};
 use blazesym::symbolize::source::{Kernel, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use std::collections::BTreeMap;

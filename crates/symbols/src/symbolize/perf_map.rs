@@ -4,7 +4,8 @@
 //! not of this form are passed over. An own parser: `blazesym` gives up a map at its first odd line, asks a process that must
 //! still live, and does not know that what is written later holds.
 
-use super::{Function, Names, Reason, opened, refuse};
+use super::names::{Function, Names, refuse};
+use super::{Reason, opened};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;

@@ -2,7 +2,8 @@
 
 use super::elf::Lookup;
 use super::image::Image;
-use super::{Names, Reason, opened, refuse};
+use super::names::{Names, refuse};
+use super::{Reason, opened};
 use crate::vdso_mapping::vdso_mapping;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use std::collections::BTreeMap;

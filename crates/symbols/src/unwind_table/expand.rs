@@ -39,6 +39,21 @@ enum Source {
     Known(usize),
 }
 
+impl UnwindTable {
+    /// Makes the table of an ELF file for x86-64 or AArch64. `bytes` may be a mapping of the file; apart from the headers and the frame
+    /// descriptions, only gaps between functions are looked at.
+    ///
+    /// Code that no description covers gets [`CfaRule::Unknown`]; where descriptions overlap, the one that begins last holds, as
+    /// in the search of `.eh_frame_hdr`. What cannot be read behind the first good description is left out.
+    ///
+    /// # Errors
+    ///
+    /// All of [`UnwindTableError`].
+    pub fn of_elf(bytes: &[u8]) -> Result<Self, UnwindTableError> {
+        table(&Image::parse(bytes)?)
+    }
+}
+
 /// The table of a file.
 pub(super) fn table(image: &Image) -> Result<UnwindTable, UnwindTableError> {
     let bases = BaseAddresses::default();

@@ -14,7 +14,7 @@
 //!
 //! **High** otherwise.
 
-use super::Found;
+use super::found::Found;
 use crate::finding::Confidence;
 use crate::findings::doubts::{Doubts, WIDTH_MEDIUM, width};
 use crate::memory::background_reclaim::Attribution;

@@ -1,6 +1,6 @@
 //! What proves the finding, as rows, and what would reduce it.
 
-use super::Found;
+use super::found::Found;
 use crate::finding::{Evidence, Row, milliseconds, row};
 use crate::findings::memory_evidence::rounded;
 use crate::memory::background_reclaim::{Task, sum};

@@ -14,7 +14,7 @@
 //!
 //! **High** otherwise. One recording is enough: the copies repeat in it.
 
-use super::Found;
+use super::found::Found;
 use crate::finding::Confidence;
 use crate::findings::allocating_stack::AllocatingStack;
 use crate::findings::buffer_copied_back::round_trips::OtherEnd;

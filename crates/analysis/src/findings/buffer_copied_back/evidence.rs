@@ -1,6 +1,6 @@
 //! What proves the finding, as rows, and what would end it.
 
-use super::Found;
+use super::found::Found;
 use super::round_trips::{CopySide, OtherEnd};
 use crate::finding::{Evidence, Row, row};
 use crate::findings::memory_evidence::{WayOut, rounded};

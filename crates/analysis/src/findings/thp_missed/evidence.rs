@@ -1,6 +1,6 @@
 //! What proves the finding, as rows, and what would end it.
 
-use super::Found;
+use super::found::Found;
 use super::groups::{Cause, Mode};
 use crate::finding::{Evidence, milliseconds, row};
 use crate::findings::allocating_stack::Allocator;

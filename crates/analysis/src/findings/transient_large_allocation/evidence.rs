@@ -1,6 +1,6 @@
 //! What proves the finding, as rows.
 
-use super::Found;
+use super::found::Found;
 use crate::finding::{Evidence, milliseconds, row};
 use crate::findings::allocating_stack::Allocator;
 use crate::findings::memory_evidence::{WayOut, add_faults, add_off_cpu, parts, rounded};

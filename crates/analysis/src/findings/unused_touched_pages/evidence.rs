@@ -1,6 +1,6 @@
 //! What proves the finding, as rows.
 
-use super::Found;
+use super::found::Found;
 use crate::finding::{Evidence, row};
 use crate::findings::memory_evidence::{WayOut, add_faults, rounded};
 use crate::memory::memory_fixes;

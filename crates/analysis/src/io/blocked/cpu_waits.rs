@@ -3,7 +3,7 @@
 //! A read that is complete wakes its thread, and on a busy machine that thread then waits in a run queue. The duration of the fault or
 //! call holds both. Where waits were recorded (`off_cpu`), the second is cut out here.
 
-use super::BlockedInterval;
+use super::interval::BlockedInterval;
 use crate::integer_hash::IntegerMap;
 use slowpath_tables::{Nanos, OffCpu, ProcessKey};
 

@@ -1,8 +1,9 @@
 //! Paths of recordings as text of which the answer is known, and of random ones.
 
 use super::*;
+use crate::time::ledger::Category;
 use proptest::prelude::*;
-use slowpath_tables::{Exit, Fork};
+use slowpath_tables::{Exit, Fork, ProcessKey};
 use std::fmt::Write as _;
 
 /// The begin of every recording here: `a` runs from 100 on, and is ready at 1000.

@@ -1,6 +1,6 @@
 //! What threads did on the path: faults, memory calls and samples within the time that they ran.
 
-use super::{Step, ThreadOnPath};
+use super::step::{Step, ThreadOnPath};
 use crate::integer_hash::IntegerMap;
 use crate::time::ledger::lives::Lives;
 use crate::time::ledger::split::split;

@@ -3,7 +3,7 @@
 //! At every point there is a thread and a moment. Each move either goes back in time, or to a thread where the walk has not been at
 //! this very moment, so it ends whatever the rows say.
 
-use super::{EndedBy, Step};
+use super::step::{EndedBy, Step};
 use crate::integer_hash::IntegerMap;
 use crate::time::ledger::lives::Lives;
 use crate::time::ledger::{Category, Grouped};
