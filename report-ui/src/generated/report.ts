@@ -1387,6 +1387,10 @@ export interface IoMap {
    */
   files: IoFile[];
   /**
+   * Bytes of a page, as pages are counted here, whatever pages the kernel has.
+   */
+  page_bytes: number;
+  /**
    * Processes that read.
    */
   processes: IoProcess[];

@@ -1,8 +1,10 @@
 //! Explanations made from declarations: one function a kind.
 
-use super::{Explanation, NameKind, ON_SCREENS, Paragraph};
+use super::explanation::{Explanation, ON_SCREENS, Paragraph};
+use super::kind::NameKind;
 use crate::exports::{self, BenchmarkExport};
-use crate::json_values::{self, JsonEnumeration};
+use crate::json_values;
+use crate::json_values::enumeration::JsonEnumeration;
 use crate::json_words::{self, JsonWord};
 use crate::recording_exports::{self, RecordingExport};
 use crate::terms::{self, Term};

@@ -1,6 +1,6 @@
 //! Values of documents whose types this crate does not see: those of the Python package, and of `zygote`, which goes into products.
 
-use super::JsonEnumeration;
+use super::enumeration::JsonEnumeration;
 
 /// An enumeration.
 struct Declared {
