@@ -177,7 +177,7 @@ fn sham_arms_that_changed_nothing_share_a_line() {
     two.verdicts.push(samples::verdict("unrelated", Outcome::Inconclusive, None, measured));
     let printed = diagnosis(&two, &Style::PLAIN);
     let line = printed.lines().find(|line| line.starts_with("2 shams")).unwrap_or_else(|| panic!("{printed}"));
-    assert_eq!(line.split_whitespace().collect::<Vec<_>>().join(" "), "2 shams inconclusive - 6.00 ms, 20.0 ms");
+    assert_eq!(line.split_whitespace().collect::<Vec<_>>().join(" "), "2 shams inconclusive - +6.00 ms, +20.0 ms");
 }
 
 #[test]
