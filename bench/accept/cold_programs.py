@@ -28,10 +28,11 @@ CASES = {
 
 
 def diagnosed(slowpath: str, case: Case, place: Path) -> dict[str, Any]:
-    """The diagnosis of a program's cold starts as an ordinary user, without options about blocks or time; `place` is an empty directory."""
+    """The diagnosis of a program's cold starts as an ordinary user, without options about blocks, in as much time as it takes; `place` is an empty
+    directory."""
     (place / "Main.java").write_text(SOURCE)
     words = [
-        slowpath, "diagnose", "--cold", "--json", "--quiet", "--user", "nobody", "--ready", case.ready,
+        slowpath, "diagnose", "--cold", "--json", "--quiet", "--max-time", "1h", "--user", "nobody", "--ready", case.ready,
         "--env", "HOME={tmp}", "--env", "TMPDIR={tmp}", "-o", str(place / "out"), "--",
         *(word.replace("{place}", str(place)) for word in case.command),
     ]

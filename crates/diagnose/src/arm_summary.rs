@@ -30,6 +30,7 @@ pub fn arm_summary(arm: &Arm, result: &ArmResult) -> ArmSummary {
         median: median(Metric::Wall),
         cpu_samples_ms: result.samples(Metric::Cpu),
         cpu: median(Metric::Cpu),
+        lacks_children: result.missing_children(Metric::Cpu).is_some(),
         minor_faults: median(Metric::MinorFaults),
         peak_rss: median(Metric::PeakRss),
         bytes_read: median(Metric::BytesRead),

@@ -211,7 +211,7 @@ fn groups_of(socket: RawFd) -> io::Result<Vec<u32>> {
 mod tests {
     use super::*;
     use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
-    use nix::unistd::{getegid, geteuid, getgroups, getpid, pipe};
+    use nix::unistd::{getegid, geteuid, getgroups, getpid};
     use std::fs::File;
     use std::io::{Read, Write};
     use std::os::unix::fs::FileExt;
@@ -224,7 +224,7 @@ mod tests {
     fn a_message_arrives_whole_with_its_descriptors_and_a_closed_end_is_told_from_silence() {
         let (one, other) = pair();
         assert_eq!(receive_packet(&one, 9).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-        let (reader, writer) = pipe().unwrap();
+        let (mut reader, writer) = std::io::pipe().unwrap();
         let many = vec![writer.as_fd(); MOST_DESCRIPTORS];
         send_packet(&other, b"some", &many).unwrap();
         let packet = receive_packet(&one, 9).unwrap().unwrap();
@@ -235,7 +235,7 @@ mod tests {
         File::from(packet.descriptors.into_iter().next_back().unwrap()).write_all(b"x").unwrap();
         drop(writer);
         let mut said = String::new();
-        File::from(reader).read_to_string(&mut said).unwrap();
+        reader.read_to_string(&mut said).unwrap();
         assert_eq!(said, "x", "all copies are closed");
         assert!(send_packet(&other, b"", &[one.as_fd(); MOST_DESCRIPTORS + 1]).is_err());
         drop(other);
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_message_is_looked_at_and_thrown_away_without_its_descriptors() {
         let (one, other) = pair();
-        let (reader, writer) = pipe().unwrap();
+        let (mut reader, writer) = std::io::pipe().unwrap();
         for text in [b"first", b"other"] {
             send_packet(&other, text, &[writer.as_fd()]).unwrap();
         }
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!((&packet.bytes[..], packet.descriptors.len()), (&b"other"[..], 1));
         drop(packet);
         let mut said = String::new();
-        File::from(reader).read_to_string(&mut said).unwrap();
+        reader.read_to_string(&mut said).unwrap();
         assert_eq!(said, "", "nobody holds a copy");
         assert_eq!(peek_packet(&one, 9).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn more_descriptors_than_were_to_be_taken_are_closed_and_told() {
         let (one, other) = pair();
-        let (reader, writer) = pipe().unwrap();
+        let (mut reader, writer) = std::io::pipe().unwrap();
         for count in [1, 2, 9] {
             send_packet(&other, b"x", &vec![writer.as_fd(); count]).unwrap();
         }
@@ -312,7 +312,7 @@ mod tests {
             assert_eq!((packet.descriptors.len(), packet.is_cut), (1, is_cut));
         }
         let mut said = String::new();
-        File::from(reader).read_to_string(&mut said).unwrap();
+        reader.read_to_string(&mut said).unwrap();
         assert_eq!(said, "", "nobody holds a copy");
     }
 

@@ -177,8 +177,7 @@ fn take_control(header: &libc::msghdr, arrived: &mut Arrived) {
 mod tests {
     use super::*;
     use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socketpair, sockopt};
-    use nix::unistd::{getpid, getuid, pipe};
-    use std::fs::File;
+    use nix::unistd::{getpid, getuid};
     use std::io::Read;
     use std::os::fd::AsFd;
 
@@ -204,7 +203,7 @@ mod tests {
     fn what_does_not_fit_is_closed_and_told() {
         let (one, other) = pair(SockType::SeqPacket);
         setsockopt(&one, sockopt::PassCred, &true).unwrap();
-        let (reader, writer) = pipe().unwrap();
+        let (mut reader, writer) = std::io::pipe().unwrap();
         send(other.as_fd(), b"x", &[writer.as_fd(); 5], 0).unwrap();
         send(other.as_fd(), b"y", &[writer.as_fd()], 0).unwrap();
         drop(writer);
@@ -216,7 +215,7 @@ mod tests {
         assert!(arrived.flags & libc::MSG_CTRUNC != 0 && arrived.descriptors.is_empty(), "{arrived:?}");
         assert!(arrived.sender.is_some());
         let mut said = String::new();
-        File::from(reader).read_to_string(&mut said).unwrap();
+        reader.read_to_string(&mut said).unwrap();
         assert_eq!(said, "", "nobody holds a copy");
     }
 

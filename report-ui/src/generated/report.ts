@@ -809,6 +809,10 @@ export interface ArmSummary {
    */
   failed: number;
   /**
+   * Whether children may be missing in its CPU time and faults, because a process ignores SIGCHLD; left out where none are.
+   */
+  lacks_children?: boolean;
+  /**
    * Median of the samples; null when no launch counts.
    */
   median: Quantity | null;

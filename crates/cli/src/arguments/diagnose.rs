@@ -36,7 +36,8 @@ pub struct DiagnoseArguments {
     /// at least 6 blocks, eight arms 9. --max-time may allow fewer.
     #[arg(long, alias = "runs", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub blocks: Option<u32>,
-    /// Total time limit, such as 90s or 10m: runs as many blocks as fit, and skips a trial if too few would fit for a verdict.
+    /// Total time limit, such as 90s or 10m: runs as many blocks as fit, and skips a trial if too few would fit for a verdict. With
+    /// --cold or --warm, launches are recorded however long that takes.
     #[arg(long, value_name = "T", value_parser = duration, default_value = "5m")]
     pub max_time: Duration,
     /// Cold launches: which arms to compare besides the untreated ones.

@@ -60,7 +60,7 @@ fn the_allocators_setting_is_tried_and_takes_the_faults_away() {
     let Some(place) = program() else { return };
     let program = place.path().join("huge-pages");
     let out = place.path().join("out");
-    let mut command = slowpath(["diagnose", "--warm", "--json", "--blocks", "9", "-o"]);
+    let mut command = slowpath(["diagnose", "--warm", "--json", "--blocks", "9", "--max-time", "20m", "-o"]);
     let done = run(command.arg(&out).arg("--").arg(&program).args(["heap", MIB]));
     done.succeeds();
     assert_nothing_left(&done);

@@ -74,7 +74,8 @@ fn an_archive_that_a_jvm_may_not_read_is_found_and_a_trial_says_what_it_saves() 
     let measured = median((0..5).map(|_| pair()).collect());
     assert!(measured * recorded.number("cpu_ms") < each, "{measured} of a child, and at most {each} ms");
     // What it is, a trial says.
-    let mut command = slowpath(["diagnose", "--warm", "--json", "--blocks", "9", "--user", NOBODY, "-o"]);
+    let mut command =
+        slowpath(["diagnose", "--warm", "--json", "--blocks", "9", "--max-time", "20m", "--user", NOBODY, "-o"]);
     let done = run(command.arg(case.path("trial")).arg("--").args(&target));
     done.succeeds();
     let printed = done.json();

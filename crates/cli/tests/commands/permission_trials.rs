@@ -17,7 +17,8 @@ const INVOKER: u32 = 12_345;
 
 /// A warm diagnosis as nobody, in nine blocks.
 pub fn diagnose(case: &ArtifactCase, target: &[String]) -> Command {
-    let mut command = slowpath(["diagnose", "--warm", "--json", "--blocks", "9", "--user", NOBODY, "-o"]);
+    let mut command =
+        slowpath(["diagnose", "--warm", "--json", "--blocks", "9", "--max-time", "20m", "--user", NOBODY, "-o"]);
     let _ = fs::remove_dir_all(case.path("out"));
     command.arg(case.path("out")).arg("--").args(target);
     command

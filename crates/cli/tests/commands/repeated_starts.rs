@@ -107,7 +107,7 @@ fn a_diagnosis_names_it_with_its_fix() {
 
 /// Until every fix is decided, or 15 blocks: a minute where a machine is quick, and nothing but the launches takes time.
 fn diagnosed(out: &Path, target: &[String]) -> Value {
-    let mut command = slowpath(["diagnose", "--warm", "--json", "--user", NOBODY, "-o"]);
+    let mut command = slowpath(["diagnose", "--warm", "--json", "--max-time", "20m", "--user", NOBODY, "-o"]);
     let done = start(command.arg(out).arg("--").args(target)).wait_within(Duration::from_secs(300));
     done.succeeds();
     done.json()

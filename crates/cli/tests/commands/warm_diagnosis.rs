@@ -25,7 +25,8 @@ fn blocks_mapped_anew_are_found_and_the_allocators_setting_takes_their_faults_aw
     let place = built("frame-buffer");
     let program = place.path().join("frame-buffer");
     let out = place.path().join("out");
-    let mut command = slowpath(["diagnose", "--warm", "--json", "--blocks", "9", "--env", SET, "-o"]);
+    let mut command =
+        slowpath(["diagnose", "--warm", "--json", "--blocks", "9", "--max-time", "20m", "--env", SET, "-o"]);
     let done = run(command.arg(&out).arg("--").arg(&program).args(["as-set", "60", "240"]));
     done.succeeds();
     assert_nothing_left(&done);
@@ -111,6 +112,23 @@ fn without_a_finding_nothing_is_launched_and_a_target_that_fails_is_told_as_such
         let command = slowpath(["diagnose", "--warm"]).args(options).args(["--", "/bin/true"]).output().unwrap();
         assert_eq!(command.status.code(), Some(2), "{options:?}");
     }
+}
+
+#[test]
+fn a_warm_diagnosis_tries_nothing_when_its_time_is_over() {
+    if !root() {
+        return;
+    }
+    let place = built("frame-buffer");
+    let mut command = slowpath(["diagnose", "--warm", "--json", "--max-time", "1s", "--env", SET, "-o"]);
+    let program = place.path().join("frame-buffer");
+    let done = run(command.arg(place.path().join("out")).arg("--").arg(program).args(["as-set", "60", "240"]));
+    done.succeeds();
+    let told = done.json();
+    named(&told["findings"], "name", "transient_large_allocation");
+    let verdict = named(&told["verdicts"], "arm", "allocator_tunables");
+    let reason = verdict["reason"].as_str().unwrap();
+    assert!(verdict["decision"] == "not_tried" && reason.contains("--max-time"), "{verdict:#}");
 }
 
 #[test]

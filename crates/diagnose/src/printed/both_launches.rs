@@ -4,6 +4,8 @@
 //! together; a verdict belongs to the half whose metric judged it.
 
 use super::diagnosis::{Diagnosis, OtherLaunches};
+use serde_json::Value;
+use slowpath_analysis::Evidence;
 use slowpath_analysis::finding::Finding;
 
 impl Diagnosis {
@@ -11,15 +13,8 @@ impl Diagnosis {
     pub fn of_both(cold: Self, warm: Self) -> Self {
         let leads = if worst(&warm) > worst(&cold) { (warm, cold) } else { (cold, warm) };
         let (mut first, mut second) = leads;
-        // What both show is reported of the launches that lose more, unless only the others say in which function it is: stacks of waits are
-        // recorded in warm launches alone.
-        let about = |finding: &Finding| (finding.name.clone(), finding.subject.get("process").cloned());
-        for finding in first.findings.iter_mut().filter(|finding| !is_placed(finding)) {
-            let same = second.findings.iter().find(|other| is_placed(other) && about(other) == about(finding));
-            if let Some(same) = same {
-                finding.clone_from(same);
-            }
-        }
+        name_functions(&mut first.findings, &second);
+        // What both show is reported of the launches that lose more.
         let told: Vec<_> = first.findings.iter().map(about).collect();
         let both_show: Vec<_> = second.findings.iter().map(about).filter(|one| told.contains(one)).collect();
         second.findings.retain(|finding| !told.contains(&about(finding)));
@@ -92,10 +87,37 @@ impl Diagnosis {
     }
 }
 
-/// Whether it names a function.
-fn is_placed(finding: &Finding) -> bool {
-    finding.subject.contains_key("function")
+/// What a finding is about, in both halves alike: without process ids, and without a function, which only one may know.
+fn about(finding: &Finding) -> (String, [Option<Value>; 2]) {
+    (finding.name.clone(), ["process", "server"].map(|key| finding.subject.get(key).cloned()))
 }
+
+/// Says of a finding in which function it is, where only the other half knows: stacks of waits are recorded in warm launches alone. Its
+/// cost, its process and its confidence stay those of the launches that it was found in. Not where several findings are about the same.
+fn name_functions(findings: &mut [Finding], other: &Diagnosis) {
+    let subjects: Vec<_> = findings.iter().map(about).collect();
+    for finding in findings.iter_mut().filter(|finding| !finding.subject.contains_key(FUNCTION)) {
+        let subject = about(finding);
+        let mut same = other.findings.iter().filter(|other| about(other) == subject);
+        let (Some(same), None) = (same.next(), same.next()) else { continue };
+        let is_only = subjects.iter().filter(|one| **one == subject).count() == 1;
+        let Some(function) = same.subject.get(FUNCTION).filter(|_| is_only) else { continue };
+        let launches = if other.warm { "warm" } else { "cold" };
+        if let Some(name) = function.as_str() {
+            finding.title = format!("{} in {name} (as {launches} launches show)", finding.title.trim_end_matches('.'));
+        }
+        finding.subject.insert(FUNCTION.to_owned(), function.clone());
+        finding
+            .reasons
+            .push(format!("the function, and the evidence that names it, are of a recorded {launches} launch"));
+        let placed = same.evidence.iter().filter(|one| one.rows.iter().any(|row| row.contains_key(FUNCTION)));
+        finding.evidence.extend(
+            placed.cloned().map(|one| Evidence { text: format!("In {launches} launches: {}", one.text), ..one }),
+        );
+    }
+}
+
+const FUNCTION: &str = "function";
 
 /// What the most costly finding costs.
 fn worst(diagnosis: &Diagnosis) -> f64 {

@@ -169,6 +169,9 @@ pub struct ArmSummary {
     /// Its median.
     #[serde(default)]
     pub cpu: Option<Quantity>,
+    /// Whether children may be missing in its CPU time and faults, because a process ignores SIGCHLD; left out where none are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lacks_children: bool,
     /// Page faults of the process tree without I/O, median.
     #[serde(default)]
     pub minor_faults: Option<Quantity>,

@@ -105,7 +105,8 @@ fn not_used(why: &dyn Error) {
     let _ = io::stderr().write_all(said.as_bytes());
 }
 
-/// How long the command waits until plan and report are opened, in ms: a file system, or with sudo the user database, may not answer.
+/// How long the command waits until plan and report are opened, in ms: a file system, or with sudo the user database or the user's
+/// directory in `/run/user`, may not answer.
 const PATIENCE: u16 = 2_000;
 /// And for the end of who was killed because it opened them for longer.
 const PARTING: u16 = 100;

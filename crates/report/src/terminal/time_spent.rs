@@ -115,7 +115,8 @@ fn medians(halves: &[Diagnosis], condition: Condition) -> Times {
         Condition::Warm => arm(true, ArmRole::Baseline).or_else(|| arm(false, ArmRole::Warm)),
         Condition::Running => None,
     };
-    arm.map_or((None, None), |arm| (arm.median, arm.cpu))
+    // The table has the CPU time of all processes, also of those that nobody waited for.
+    arm.map_or((None, None), |arm| (arm.median, arm.cpu.filter(|_| !arm.lacks_children)))
 }
 
 fn added(a: Times, b: Times) -> Times {

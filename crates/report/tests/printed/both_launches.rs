@@ -1,6 +1,7 @@
 //! A diagnosis of cold and of warm launches: what leads, what belongs to which, and what a screen says of both.
 
 use crate::samples;
+use slowpath_analysis::finding::Finding;
 use slowpath_analysis::printed::time_spent::{Condition, TimeSpent, TimeSpentRow};
 use slowpath_analysis::time::time_spent::Part;
 use slowpath_report::terminal::{self, Style};
@@ -62,15 +63,82 @@ fn what_both_show_is_told_once_and_a_half_that_found_nothing_says_so() {
 }
 
 #[test]
-fn what_only_the_other_launches_can_name_a_function_for_is_reported_of_them() {
-    let mut same = warm();
-    same.findings = cold().findings[..1].to_vec();
-    same.findings[0].cost.value = 3.0;
-    same.findings[0].subject.insert("function".to_owned(), "look_up".into());
-    let both = Diagnosis::of_both(cold(), Diagnosis { launch: no_arms(&same), verdicts: Vec::new(), ..same });
-    let named: Vec<_> = both.findings.iter().filter(|finding| finding.subject.contains_key("function")).collect();
-    assert_eq!((both.findings.len(), named.len(), named[0].cost.value), (cold().findings.len(), 1, 3.0));
-    assert!(!both.warm && both.other.unwrap().own_findings.is_empty());
+fn a_function_that_only_the_other_launches_know_is_named_and_the_cost_stays() {
+    let with = |server: &str, cost: f64, function: Option<&str>| {
+        let mut finding = cold().findings[0].clone();
+        finding.subject.insert("server".to_owned(), server.into());
+        finding.cost.value = cost;
+        if let Some(function) = function {
+            finding.subject.insert("function".to_owned(), function.into());
+        }
+        finding
+    };
+    let both = |cold_findings, warm_findings| {
+        let warm = Diagnosis { findings: warm_findings, verdicts: Vec::new(), ..warm() };
+        Diagnosis::of_both(
+            Diagnosis { findings: cold_findings, ..cold() },
+            Diagnosis { launch: no_arms(&warm), ..warm },
+        )
+    };
+    let seen = |both: &Diagnosis| {
+        let of = |finding: &Finding| {
+            (finding.subject["server"].clone(), finding.cost.value, finding.subject.get("function").cloned())
+        };
+        both.findings.iter().map(of).collect::<Vec<_>>()
+    };
+    let found = both(vec![with("auth", 900.0, None), with("db", 40.0, None)], vec![with("db", 20.0, Some("query"))]);
+    assert_eq!(seen(&found), [("auth".into(), 900.0, None), ("db".into(), 40.0, Some("query".into()))]);
+    assert!(found.findings[1].title.ends_with(" in query (as warm launches show)"), "{}", found.findings[1].title);
+    assert_eq!(found.other.unwrap().shared_findings, [1]);
+
+    // Which of two is meant, nobody knows.
+    let two = vec![with("db", 20.0, Some("query")), with("db", 10.0, Some("store"))];
+    let found = both(vec![with("db", 40.0, None)], two);
+    assert_eq!(seen(&found), [("db".into(), 40.0, None)]);
+}
+
+#[test]
+fn beside_what_was_recorded_stands_what_launches_take_that_were_not() {
+    let row = |diagnosis: &Diagnosis| {
+        let printed = terminal::diagnosis(diagnosis, &Style { lines: 200, ..Style::PLAIN });
+        let row = printed.lines().find(|line| line.starts_with("median of those not recorded"));
+        row.map(|line| line.split_whitespace().skip(5).collect::<Vec<_>>().join(" "))
+    };
+    let time = |condition| TimeSpent {
+        condition,
+        time_to_ready: Some(Quantity::exact(900.0, Unit::Ms)),
+        cpu: Quantity::exact(400.0, Unit::Ms),
+        recording: None,
+        rows: Vec::new(),
+        unexplained: None,
+        uncounted_threads: 0,
+        has_memory_calls: true,
+    };
+    let of_cold = || Diagnosis { time: vec![time(Condition::Cold)], ..cold() };
+    let of_warm = || Diagnosis { time: vec![time(Condition::Warm)], ..warm() };
+    // As the table has them: whole seconds read better than thousands of milliseconds.
+    let figure = |quantity: Quantity| {
+        let (value, unit) = (quantity.value, quantity.unit);
+        let shown =
+            if value >= 1000.0 { Quantity::exact(value / 1000.0, Unit::S) } else { Quantity::exact(value, unit) };
+        terminal::with_interval(&shown, &Style::PLAIN)
+    };
+    let ready = |diagnosis: &Diagnosis, role| {
+        figure(diagnosis.launch.arms.iter().find(|arm| arm.role == role).unwrap().median.unwrap())
+    };
+    let cpu = |diagnosis: &Diagnosis| figure(diagnosis.launch.arms[0].cpu.unwrap());
+    let (cold_ready, warm_ready) = (ready(&cold(), ArmRole::Baseline), ready(&warm(), ArmRole::Baseline));
+    assert_eq!(row(&of_cold()).unwrap(), format!("{cold_ready} -"));
+    let both = Diagnosis::of_both(of_cold(), of_warm());
+    assert_eq!(row(&both).unwrap(), format!("{cold_ready} - {warm_ready} {}", cpu(&warm())));
+    // Without a warm trial it is the warm arm of the cold one.
+    let untried = of_warm();
+    let both = Diagnosis::of_both(of_cold(), Diagnosis { launch: no_arms(&untried), verdicts: Vec::new(), ..untried });
+    assert_eq!(row(&both).unwrap(), format!("{cold_ready} - {} -", ready(&cold(), ArmRole::Warm)));
+    // Where children are missing in it, its CPU time says nothing of what recording takes.
+    let mut lacking = of_warm();
+    lacking.launch.arms.iter_mut().for_each(|arm| arm.lacks_children = true);
+    assert_eq!(row(&lacking).unwrap(), format!("{warm_ready} -"));
 }
 
 #[test]

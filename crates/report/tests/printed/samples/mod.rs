@@ -43,6 +43,7 @@ pub fn arm(name: &str, role: ArmRole, median: Option<(f64, f64, f64)>, read_mb: 
         median: median.map(|(value, low, high)| ms(value, low, high)),
         cpu_samples_ms: Vec::new(),
         cpu: None,
+        lacks_children: false,
         minor_faults: None,
         peak_rss: None,
         bytes_read: median.map(|_| Quantity::exact(read_mb * 1e6, Unit::Bytes)),
@@ -150,6 +151,7 @@ pub fn warm_arm(name: &str, role: ArmRole, cpu: (f64, f64, f64), faults: f64) ->
     ArmSummary {
         cpu_samples_ms: vec![Some(cpu.0); 20],
         cpu: Some(ms(cpu.0, cpu.1, cpu.2)),
+        lacks_children: false,
         minor_faults: Some(Quantity::interval(faults, faults - 2.0, faults + 1.0, Unit::Count)),
         peak_rss: Some(Quantity::exact(9e6, Unit::Bytes)),
         ..arm(name, role, Some((1005.0, 1004.0, 1007.0)), 0.0)
