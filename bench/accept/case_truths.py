@@ -8,7 +8,7 @@ records and holds against the counts below; the others are seen by a diagnosis (
     prepare      a command that makes it what it is, once, before it is launched
     user         who launches it, where that matters
     finding      that must be there, and in a diagnosis before all others; without it there must be none
-    also         other findings that are true of it too, and must be there; a variant of its own tells more of them
+    also         other findings that are true of it too, and must be there; a variant of its own says more of them
     may          other findings that may be true of it too, whatever they cost
     function     part of the name of the function that it must name
     artifact     part of the path that it must name

@@ -7,6 +7,7 @@ use super::diagnosis::{Diagnosis, OtherLaunches};
 use serde_json::Value;
 use slowpath_analysis::Evidence;
 use slowpath_analysis::finding::Finding;
+use slowpath_analysis::findings::memory_evidence::short;
 
 impl Diagnosis {
     /// The diagnosis of both. `cold` and `warm` are of one command.
@@ -104,7 +105,8 @@ fn name_functions(findings: &mut [Finding], other: &Diagnosis) {
         let Some(function) = same.subject.get(FUNCTION).filter(|_| is_only) else { continue };
         let launches = if other.warm { "warm" } else { "cold" };
         if let Some(name) = function.as_str() {
-            finding.title = format!("{} in {name} (as {launches} launches show)", finding.title.trim_end_matches('.'));
+            let title = finding.title.trim_end_matches('.');
+            finding.title = format!("{title} in {} (as {launches} launches show)", short(name));
         }
         finding.subject.insert(FUNCTION.to_owned(), function.clone());
         finding

@@ -86,13 +86,14 @@ fn a_function_that_only_the_other_launches_know_is_named_and_the_cost_stays() {
         };
         both.findings.iter().map(of).collect::<Vec<_>>()
     };
-    let found = both(vec![with("auth", 900.0, None), with("db", 40.0, None)], vec![with("db", 20.0, Some("query"))]);
-    assert_eq!(seen(&found), [("auth".into(), 900.0, None), ("db".into(), 40.0, Some("query".into()))]);
-    assert!(found.findings[1].title.ends_with(" in query (as warm launches show)"), "{}", found.findings[1].title);
+    let found =
+        both(vec![with("auth", 900.0, None), with("db", 40.0, None)], vec![with("db", 20.0, Some("db::query(int)"))]);
+    assert_eq!(seen(&found), [("auth".into(), 900.0, None), ("db".into(), 40.0, Some("db::query(int)".into()))]);
+    assert!(found.findings[1].title.ends_with(" in db::query (as warm launches show)"), "{}", found.findings[1].title);
     assert_eq!(found.other.unwrap().shared_findings, [1]);
 
     // Which of two is meant, nobody knows.
-    let two = vec![with("db", 20.0, Some("query")), with("db", 10.0, Some("store"))];
+    let two = vec![with("db", 20.0, Some("db::query(int)")), with("db", 10.0, Some("store"))];
     let found = both(vec![with("db", 40.0, None)], two);
     assert_eq!(seen(&found), [("db".into(), 40.0, None)]);
 }
