@@ -3,7 +3,8 @@
 use crate::stacks::call_stacks::{CallStacks, Place, StackPath};
 use crate::time::ledger::Category;
 
-/// Functions of a stack that are shown.
+/// Functions of a stack that are shown, or more where the one that asked the C library to wait is further out: with its debug information
+/// a name lookup alone is ten of them.
 const MOST_FUNCTIONS: usize = 8;
 
 /// Beginnings of the names of files with the C library, whose functions wait for their callers.
@@ -34,7 +35,7 @@ impl WaitPlace {
     ) -> Self {
         let mut place = Self { category: category.words().to_owned(), syscall, ..Self::default() };
         let (Some(stacks), mut path) = (call_stacks, stack) else { return place };
-        while let Some(at) = path.filter(|_| place.functions.len() < MOST_FUNCTIONS) {
+        while let Some(at) = path.filter(|_| place.caller.is_none() || place.functions.len() < MOST_FUNCTIONS) {
             let frame = &stacks.frames()[stacks.frame_number(at) as usize];
             path = stacks.caller(at);
             if matches!(frame.place, Place::Kernel(_)) {
@@ -49,6 +50,9 @@ impl WaitPlace {
                 }
                 place.functions.push(function.name.clone().into_owned());
             }
+        }
+        if place.caller.is_none() {
+            place.functions.truncate(MOST_FUNCTIONS);
         }
         place
     }

@@ -65,6 +65,40 @@ fn a_sleep_on_the_path_is_found_with_the_function_that_sleeps() {
 }
 
 #[test]
+fn a_caller_far_out_is_named_and_a_long_stack_without_one_is_cut() {
+    // As with the debug information of the C library, which names what is inlined there, too.
+    let lookup = [
+        "poll",
+        "send_dg",
+        "context_send",
+        "context_query",
+        "querydomain",
+        "search",
+        "dns",
+        "nss",
+        "gaih",
+        "getaddrinfo",
+    ];
+    let symbols: Vec<String> = lookup.iter().enumerate().map(|(level, name)| format!("3 {level} {name}")).collect();
+    let rows = |outermost: &str| {
+        format!(
+            "== frames\nid kind dev ino offset\n3 file 1 1 48\n== stacks\nid frame parent\n{outermost}\n\
+             == symbols\nframe level function\n{}\n{}",
+            symbols.join("\n"),
+            off_cpu(&["100 1001000000 7 1 7 poll 0 - - - 7 5"])
+        )
+    };
+    let finding = found(2 * SECOND, &rows("5 3 1")).unwrap();
+    let place = &finding.evidence[0].rows[0];
+    assert_eq!((&finding.subject["function"], &place["function"]), (&"wait_for".into(), &"wait_for".into()));
+    assert_eq!(place["stack"], format!("{};wait_for", lookup.join(";")));
+    let finding = found(2 * SECOND, &rows("5 3 -")).unwrap();
+    let place = &finding.evidence[0].rows[0];
+    assert_eq!((finding.subject.get("function"), &place["function"]), (None, &Value::Null));
+    assert_eq!(place["stack"], lookup[..8].join(";"));
+}
+
+#[test]
 fn a_time_out_of_poll_counts_and_data_of_a_device_do_not() {
     let timed_out = found(6 * SECOND, &off_cpu(&["100 5001000000 7 1 7 poll 0 - - - 7 2"])).unwrap();
     assert_eq!((timed_out.cost.low, timed_out.confidence), (Some(0.0), Confidence::Medium), "{timed_out:?}");
