@@ -4,8 +4,8 @@
 //! itself: it may write there, and reads and lists nothing that it could not before. Who may write there outside needs no trial: it makes
 //! the artifacts at each start, and something else makes them unfit.
 
-use crate::denied_files::{not, treated};
 use crate::file_trial::MOST_FILES;
+use crate::treated_file::{not_triable, treated};
 use slowpath_artifacts::access::{
     Access, AclFact, Changed, Component, Decision, FileKind, Identity, Lookup, LookupEnd, decide,
 };
@@ -38,7 +38,7 @@ pub fn directories(
         let directories = TreatedFile::merged([directories.as_slice()]);
         match directories.len() {
             few if few <= MOST_FILES => Ok(directories),
-            many => Err(not(format!("they lie in {many} directories, each of which is a mount"), BY_HAND)),
+            many => Err(not_triable(format!("they lie in {many} directories, each of which is a mount"), BY_HAND)),
         }
     }))
 }
@@ -53,7 +53,10 @@ fn directory(
 ) -> Result<TreatedFile, NotTriable> {
     let lookup = nearest(machine, artifact)?;
     let LookupEnd::File(as_is) = &lookup.end else {
-        return Err(not(format!("the directories above {} cannot be read", artifact.display()), "diagnose as root"));
+        return Err(not_triable(
+            format!("the directories above {} cannot be read", artifact.display()),
+            "diagnose as root",
+        ));
     };
     let after = own(identity, &lookup, as_is)?;
     Ok(treated(machine, mounts, &Changed { before: as_is.clone(), after })?.0)
@@ -65,10 +68,10 @@ fn nearest(machine: &Machine, artifact: &Path) -> Result<Lookup, NotTriable> {
         match machine.look_up(above) {
             Ok(found) => return Ok(found.lookup),
             Err(LookupError::Missing { .. }) => {}
-            Err(error) => return Err(not(error.to_string(), BY_HAND)),
+            Err(error) => return Err(not_triable(error.to_string(), BY_HAND)),
         }
     }
-    Err(not(format!("{} is no absolute path", artifact.display()), BY_HAND))
+    Err(not_triable(format!("{} is no absolute path", artifact.display()), BY_HAND))
 }
 
 /// The directory as the user's own.
@@ -77,17 +80,17 @@ fn own(identity: &Identity, lookup: &Lookup, directory: &Component) -> Result<Co
     let is_denied = |access| matches!(decide(identity, lookup, access), Decision::Denied(_));
     match () {
         () if directory.kind != FileKind::Directory || directory.path == Path::new("/") => {
-            Err(not(format!("no directory of its own is there for it, only {shown}"), BY_HAND))
+            Err(not_triable(format!("no directory of its own is there for it, only {shown}"), BY_HAND))
         }
-        () if is_denied(Access::Search) => Err(not(
+        () if is_denied(Access::Search) => Err(not_triable(
             format!("user {uid} may not search {shown}: what is made there it could not read"),
             "the fix grant_read of the same diagnosis, or another place for the artifacts",
         )),
-        () if directory.mount.read_only || directory.mount.read_only_file_system => Err(not(
+        () if directory.mount.read_only || directory.mount.read_only_file_system => Err(not_triable(
             format!("{shown} is mounted read-only"),
             "make the artifacts where the image is built, and compare with `slowpath launch --vs`",
         )),
-        () if decide(identity, lookup, Access::Write) == Decision::Allowed => Err(not(
+        () if decide(identity, lookup, Access::Write) == Decision::Allowed => Err(not_triable(
             format!("user {uid} may write {shown} and makes them at each start: something makes them unfit again"),
             "find who changes or removes them, or what they are made from",
         )),

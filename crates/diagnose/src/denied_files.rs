@@ -6,22 +6,23 @@
 
 use crate::artifact_directories::directories;
 use crate::file_trial::{Asked, MOST_FILES, Parties, hides_others, refusal};
+use crate::treated_file::{not_triable, treated};
 use slowpath_analysis::Finding;
 use slowpath_artifacts::access::{
-    self, Access, AclFact, Change, Changed, Component, Decision, LookupEnd, Step, changed, decide, smallest_change,
+    self, Access, Change, Changed, Component, Decision, LookupEnd, Step, changed, decide, smallest_change,
 };
 use slowpath_artifacts::families::{are_of_one_family, owns_directory};
 use slowpath_artifacts::gather::Machine;
 use slowpath_fix::grant_read::{Repair, Repairs, name_changes};
 use slowpath_fix::regenerate_artifact::name_directories;
-use slowpath_fix::{FilePermissions, NotTriable, Proposal, TreatedFile};
-use slowpath_launch::{Identity, LookedAt, MOST_COPIED_BYTES};
+use slowpath_fix::{NotTriable, Proposal, TreatedFile};
+use slowpath_launch::{Identity, MOST_COPIED_BYTES};
 use slowpath_process::MountPoint;
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::target::invoker;
 use slowpath_session::unprivileged::{Work, as_user};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
@@ -61,7 +62,7 @@ pub fn with_changes(
             if let Some(launched) = launched.filter(|launched| ![0, uid].contains(launched)) {
                 let reason =
                     format!("user {uid} is denied, and user {launched}, whose launches these are, would read it");
-                found.trial = Err(not(reason, "diagnose with `--user` what runs as that user"));
+                found.trial = Err(not_triable(reason, "diagnose with `--user` what runs as that user"));
             }
             Some(found)
         });
@@ -81,12 +82,7 @@ fn of_user(uid: u32) -> Option<access::Identity> {
 }
 
 fn needs_root() -> NotTriable {
-    not("mounts of a launch's own need root", "run it with sudo")
-}
-
-/// Why something cannot be tried, and what else helps.
-pub(crate) fn not(reason: impl Into<String>, remedy: &str) -> NotTriable {
-    NotTriable { reason: reason.into(), remedy: remedy.to_owned() }
+    not_triable("mounts of a launch's own need root", "run it with sudo")
 }
 
 /// The name in a directory that leads to a file below it.
@@ -196,12 +192,12 @@ impl Look<'_> {
         }
         if bytes > MOST_COPIED_BYTES {
             let reason = format!("the files have {} MiB, and a launch would have a copy of them", bytes >> 20);
-            return Err(not(reason, "make the change, and compare with `slowpath launch --user`"));
+            return Err(not_triable(reason, "make the change, and compare with `slowpath launch --user`"));
         }
         let files = TreatedFile::merged([files.as_slice()]);
         if files.len() > MOST_FILES {
             let reason = format!("{} files deny, each of which is a mount; {MOST_FILES} are tried", files.len());
-            return Err(not(reason, "make the change, and compare with `slowpath launch --user`"));
+            return Err(not_triable(reason, "make the change, and compare with `slowpath launch --user`"));
         }
         Ok(files)
     }
@@ -214,7 +210,7 @@ impl Look<'_> {
         if let Some(aside) = way.iter().find(|file| !denied.artifact.starts_with(&file.before.path)) {
             let reason =
                 format!("a symbolic link leads through {}, and a trial would open it", aside.before.path.display());
-            return Err(not(reason, "make the change, and compare with `slowpath launch --user`"));
+            return Err(not_triable(reason, "make the change, and compare with `slowpath launch --user`"));
         }
         let below: Vec<&Path> = denied.artifact.ancestors().skip(1).take_while(|path| *path != first).collect();
         for path in below.into_iter().rev() {
@@ -226,60 +222,11 @@ impl Look<'_> {
             {
                 let found = self.machine.look_up(path).ok().map(|found| found.lookup.end);
                 let Some(LookupEnd::File(as_is)) = found else {
-                    return Err(not(format!("{} cannot be looked at", path.display()), "diagnose again"));
+                    return Err(not_triable(format!("{} cannot be looked at", path.display()), "diagnose again"));
                 };
                 way.push(Changed { before: as_is.clone(), after: as_is });
             }
         }
         Ok(way)
     }
-}
-
-/// A file with the change, and the bytes that a copy of it takes.
-pub(crate) fn treated(
-    machine: &Machine,
-    mounts: &[MountPoint],
-    file: &Changed,
-) -> Result<(TreatedFile, u64), NotTriable> {
-    let path = &file.before.path;
-    let shown = path.display();
-    let again = || not(format!("{shown} changes while it is looked at"), "diagnose again");
-    let open = machine.look_up(path).ok().and_then(|found| found.file).ok_or_else(again)?.1;
-    let was = LookedAt::of(&open).map_err(|_| again())?;
-    let is_same = was.mode & 0o7777 == file.before.mode && was.uid == file.before.uid && was.gid == file.before.gid;
-    if !is_same {
-        return Err(again());
-    }
-    if !was.is_directory() && !was.is_regular() {
-        return Err(not(format!("{shown} is neither a file nor a directory"), "change it by hand"));
-    }
-    if was.is_directory()
-        && let Some(mount) = mounts.iter().find(|mount| mount.at.starts_with(path) && mount.at != *path)
-    {
-        let reason = format!("{} is mounted below {shown}, and a trial would hide it", mount.at.display());
-        return Err(not(reason, "make the change, and compare with `slowpath launch --user`"));
-    }
-    let size = if was.is_regular() { File::from(open).metadata().map_err(|_| again())?.len() } else { 0 };
-    let permissions = |one: &Component| {
-        let acl = match &one.acl {
-            AclFact::None => None,
-            AclFact::Entries(acl) => Some(acl.attribute()),
-            AclFact::Unread(why) => {
-                let reason = format!("the access control list of {shown} cannot be read: {why}");
-                return Err(not(reason, "make the change, and compare with `slowpath launch --user`"));
-            }
-        };
-        Ok(FilePermissions { mode: was.mode & !0o7777 | one.mode, acl })
-    };
-    let identity = (was.identity.major, was.identity.minor, was.identity.inode);
-    let treated = TreatedFile {
-        path: path.as_os_str().into(),
-        identity,
-        uid: was.uid,
-        gid: was.gid,
-        before: permissions(&file.before)?,
-        after: permissions(&file.after)?,
-        only: BTreeSet::new(),
-    };
-    Ok((treated, size))
 }

@@ -35,6 +35,7 @@ pub mod recording_sets;
 pub mod running;
 pub mod running_artifacts;
 mod time_limit;
+mod treated_file;
 mod warm;
 
 pub use hidden_by_root::used_artifacts;
