@@ -1,6 +1,6 @@
 //! The blocks of a trial: how many at most, when they end, and what is said of that.
 
-use crate::Case;
+use crate::case::Case;
 use crate::time_limit::{TimeLimit, Too};
 use slowpath_experiment::Level;
 use slowpath_verify::until_decided::judged;

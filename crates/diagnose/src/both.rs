@@ -5,9 +5,10 @@
 //! The trials of both halves share one error rate. How is decided by what asks for a trial, and by whether the first half had one, never by
 //! what its launches showed ([`level_of_each`], [`level_of_second`]).
 
+use crate::case::Case;
 use crate::printed::Diagnosis;
 use crate::time_limit::TimeLimit;
-use crate::{Case, cold, warm};
+use crate::{cold, warm};
 use slowpath_experiment::Level;
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::{interrupt, recorded_launch};

@@ -3,7 +3,7 @@
 //! Decided for the user as whom most of its children run that are not root's; without these for the user who called sudo, or else for one
 //! who owns nothing. By the access evaluator, on the files as they are now.
 
-use crate::Case;
+use crate::case::Case;
 use crate::directory::{COLD, WARM};
 use crate::printed::{DenyingRule, HiddenArtifact, HiddenByRoot};
 use slowpath_artifacts::access;

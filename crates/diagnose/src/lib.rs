@@ -20,12 +20,14 @@ pub mod artifact_audit;
 mod artifact_directories;
 mod blocks;
 mod both;
+mod case;
 pub mod child_starts;
 mod cold;
 mod denied_files;
 pub mod directory;
 mod file_trial;
 mod hidden_by_root;
+mod interruption;
 pub mod kept;
 mod observed;
 pub mod plan_files;
@@ -38,36 +40,15 @@ mod time_limit;
 mod treated_file;
 mod warm;
 
+pub use case::{ArmSet, Case};
 pub use hidden_by_root::used_artifacts;
 pub use time_limit::TimeLimit;
 
 use crate::printed::Diagnosis;
 use slowpath_analysis::printed::looked_for;
 use slowpath_experiment::Level;
-use slowpath_lab::Settings;
-use slowpath_session::Progress;
 use slowpath_session::failure::Failure;
-use slowpath_session::target::Target;
 use slowpath_tables::missing::declared;
-use std::path::Path;
-
-/// What is diagnosed, and where that is written.
-pub struct Case<'a> {
-    /// What is launched.
-    pub target: &'a Target,
-    /// Where recordings, plans and predictions go: there, and the target's user's.
-    pub directory: &'a Path,
-    /// Who waits for it.
-    pub progress: &'a dyn Progress,
-    /// The device of a lab.
-    pub settings: Settings,
-    /// Which arms cold launches have.
-    pub set: ArmSet,
-    /// Blocks that were asked for; without a number, as many as it takes to decide.
-    pub blocks: Option<u32>,
-    /// Seed of the order of the launches.
-    pub seed: u64,
-}
 
 /// Which launches are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,17 +59,6 @@ pub enum Launches {
     Warm,
     /// Both, where there is a lab and the time for it.
     Both,
-}
-
-/// Which arms a cold diagnosis compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArmSet {
-    /// The plan and both shams.
-    Quick,
-    /// Quick, whole-file advice, and the sizes of readahead.
-    Standard,
-    /// Quick, whole-file advice, and variants of the plan: order, gap, cap, threads, metadata.
-    Variants,
 }
 
 /// Diagnoses launches.

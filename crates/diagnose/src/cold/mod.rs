@@ -6,8 +6,9 @@ mod recorded;
 mod summary;
 mod training;
 
-use crate::Case;
 use crate::blocks::{self, Blocks};
+use crate::case::Case;
+use crate::interruption;
 use crate::printed::Diagnosis;
 use crate::time_limit::{TimeLimit, Too};
 use plans::Candidate;
@@ -18,12 +19,9 @@ use slowpath_lab::{Lab, Settings};
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_verify::treated::Tried;
 use slowpath_verify::treated::cold::{self as treated, ColdArm, ColdLaunches, ShamPlan};
-use slowpath_verify::{Arm, Comparison, Metric};
+use slowpath_verify::{Arm, Comparison};
 use std::time::Duration;
 use training::Trained;
-
-/// A launch that waits for storage shows it in the time to ready.
-const JUDGED_BY: Metric = Metric::Wall;
 
 /// What untreated launches showed, and what is needed to try something.
 pub struct Looked {
@@ -85,14 +83,14 @@ impl Looked {
             Ok(planned) => planned,
             Err(Too { long }) => return self.untried(case, &long),
         };
-        let blocks = Blocks::new(case, arms, planned, JUDGED_BY, limit, whole);
+        let blocks = Blocks::new(case, arms, planned, summary::JUDGED_BY, limit, whole);
         let read = &mut self.trained.read;
         let launches = ColdLaunches::new(case.target, &mut self.lab, case.directory, read.at_least, &mut read.pages);
         let compared = launches
             .compare(&treated, planned, case.seed, case.progress, |results, done| blocks.enough(results, done))
-            .map_err(|failure| if failure.is_interruption() { interrupted() } else { failure })?;
+            .map_err(|failure| if failure.is_interruption() { interruption::of_cold() } else { failure })?;
         if compared.stopped {
-            return Err(interrupted());
+            return Err(interruption::of_cold());
         }
         let ended = blocks.ended(&compared.results, compared.blocks);
         summary::summarize(&summary::Input { ended: Some(&ended), ..self.input(case, &treated, &compared) })
@@ -122,8 +120,4 @@ impl Looked {
             ended: None,
         }
     }
-}
-
-fn interrupted() -> Failure {
-    Failure::new(Kind::Interrupted, "interrupted; the recordings and the plan are kept")
 }

@@ -3,7 +3,7 @@
 //!
 //! Leaves arms, shams and launches to `verify`.
 
-use crate::ArmSet;
+use crate::case::ArmSet;
 use crate::plan_files::{trainings, write_plan};
 use slowpath_analysis::io::merge::merge;
 use slowpath_fix::preload_plan::build::build;

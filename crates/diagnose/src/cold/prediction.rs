@@ -3,8 +3,9 @@
 
 use super::plans::PlanFile;
 use super::training::ReadByLaunches;
-use crate::Case;
+use crate::case::Case;
 use crate::directory::{COLD, write_json};
+use crate::interruption;
 use crate::plan_files::trainings;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::io::demand::Demand;
@@ -113,7 +114,7 @@ pub fn pilot(case: &Case<'_>, lab: &mut Lab, plan: &PlanFile, read: &mut ReadByL
             match launched {
                 Sample::Measured(measured) => results[index].launches[number] = Some(measured),
                 Sample::Failed(reason) => return Err(Failure::new(Kind::Target, reason)),
-                Sample::Stopped => return Err(super::interrupted()),
+                Sample::Stopped => return Err(interruption::of_cold()),
                 Sample::Discarded(reason) => results[index].discarded.push(reason),
             }
         }

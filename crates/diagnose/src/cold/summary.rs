@@ -1,6 +1,5 @@
 //! From the comparison to what is printed: arms, verdicts, the share of the gap, notes.
 
-use super::JUDGED_BY;
 use super::plans::Candidate;
 use super::prediction::Predicted;
 use super::recorded::Found;
@@ -20,6 +19,9 @@ use slowpath_verify::printed::quantity;
 use slowpath_verify::treated::cold::{ColdArm, ShamPlan};
 use slowpath_verify::{Comparison, Judgement, Metric, Role, declared_arms, judge};
 use std::path::Path;
+
+/// What decides: a launch that waits for storage shows it in the time to ready.
+pub const JUDGED_BY: Metric = Metric::Wall;
 
 /// Everything that is summarized.
 pub struct Input<'a> {

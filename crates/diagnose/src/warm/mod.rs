@@ -7,13 +7,14 @@
 mod recorded;
 mod summary;
 
-use crate::Case;
 use crate::blocks::{self, Blocks, Ended};
+use crate::case::Case;
+use crate::interruption;
 use crate::printed::Diagnosis;
 use crate::time_limit::{TimeLimit, Too};
 use recorded::Found;
 use slowpath_experiment::Level;
-use slowpath_session::failure::{Failure, Kind};
+use slowpath_session::failure::Failure;
 use slowpath_verify::conditions::Conditions;
 use slowpath_verify::treated::Tried;
 use slowpath_verify::treated::warm::WarmTrial;
@@ -88,13 +89,9 @@ impl Looked {
     }
 }
 
-fn interrupted() -> Failure {
-    Failure::new(Kind::Interrupted, "interrupted; the recording is kept")
-}
-
 /// The failure of a trial; where the user ended it, with what there is nevertheless.
 fn kept(failure: Failure) -> Failure {
-    if failure.is_interruption() { interrupted() } else { failure }
+    if failure.is_interruption() { interruption::of_warm() } else { failure }
 }
 
 /// Runs the blocks, as long as there is time; nothing where no fix can be tried.
@@ -114,7 +111,7 @@ fn compare(
     let enough = |results: &[ArmResult], done| blocks.enough(results, done);
     let compared = trial.compare(conditions, planned, case.seed, case.progress, enough).map_err(kept)?;
     if compared.stopped {
-        return Err(interrupted());
+        return Err(interruption::of_warm());
     }
     let ended = blocks.ended(&compared.results, compared.blocks);
     Ok(Some((compared, ended)))

@@ -3,6 +3,7 @@
 
 use crate::denied_files::with_changes;
 use crate::directory::{WARM, write_json};
+use crate::interruption;
 use crate::observed;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::Finding;
@@ -86,7 +87,7 @@ pub fn record(target: &Target, directory: &Path, progress: &dyn Progress) -> Res
     let RecordedCommand { outcome, stop, .. } =
         recorded_command::record(target, wanted, &place, EndPolicy::KillTree, StdioPolicy::Capture, progress)?;
     if interrupt::requested() {
-        return Err(super::interrupted());
+        return Err(interruption::of_warm());
     }
     if let Some(stop) = stop {
         return Err(Failure::new(Kind::Machine, format!("the recorded launch was ended early: {stop}")));
