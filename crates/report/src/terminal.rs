@@ -175,7 +175,7 @@ fn without_launch(analysis: &Analysis, style: &Style) -> String {
     notes.extend(ledger::notes(analysis.ledger.as_ref()));
     let self_only = "own, not of what they called";
     let findings = sections::findings(&analysis.findings, style);
-    let mut sections = vec![sections::shared(analysis, style), usage::processes(usage, style)];
+    let mut sections = vec![usage::answer(analysis, style), usage::processes(usage, style)];
     sections.push(critical_path::section(analysis.critical_path.as_ref(), style));
     sections.push(round_trips::section(&analysis.round_trips, style));
     sections.extend(ledger::sections(analysis.ledger.as_ref(), style));

@@ -89,15 +89,6 @@ pub(crate) fn recorded(analysis: &Analysis, style: &Style) -> Section {
     Section { head: lines.iter().map(|line| Line::of(Paint::Bold, line, style)).collect(), ..Section::default() }
 }
 
-/// What a recording without a launch that got ready holds.
-pub(crate) fn shared(analysis: &Analysis, style: &Style) -> Section {
-    let command = analysis.command.join(" ");
-    let subject = cut(&escape(if command.is_empty() { "the recording" } else { &command }, style.unicode), 60, style);
-    let text = format!("{subject}: {}", super::usage::sentence(&analysis.usage, style));
-    let lines = wrap(&text, ANSWER_LINES, style);
-    Section { head: lines.iter().map(|line| Line::of(Paint::Bold, line, style)).collect(), ..Section::default() }
-}
-
 /// The arms with medians, intervals and a sketch on one axis.
 pub(crate) fn arms(launch: &LaunchSummary, style: &Style) -> Section {
     const NAME: usize = 16;

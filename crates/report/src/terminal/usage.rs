@@ -1,11 +1,13 @@
-//! Usage on a screen: processes, the machine around them, and the heaviest functions.
+//! Usage on a screen: processes, the machine around them, and the heaviest functions; and the answer for a recording
+//! without a launch that got ready.
 
+use super::escape::escape;
 use super::figures;
 use super::item::Item;
-use super::line::{Line, Paint, left, right};
-use super::sections::Section;
+use super::line::{Line, Paint, cut, left, right, wrap};
+use super::sections::{ANSWER_LINES, Section};
 use super::style::Style;
-use crate::{FunctionUsage, ProcessUsage, Usage, Used};
+use crate::{Analysis, FunctionUsage, ProcessUsage, Usage, Used};
 use slowpath_analysis::printed::quantities::ratio;
 use slowpath_tables::{Quantity, Unit};
 
@@ -46,7 +48,7 @@ impl Row<'_> {
             cell(&self.cpu_time, TIME),
             cell(&self.cpu_share, SHARE),
         ];
-        let name = super::escape::escape(self.name, style.unicode);
+        let name = escape(self.name, style.unicode);
         Line::of(paint, &format!("{}{}", left(&name, NAME, style), cells.concat()), style)
     }
 }
@@ -156,8 +158,8 @@ pub(super) fn functions(title: &str, functions: Option<&[FunctionUsage]>, style:
             Unit::Count => format!("{:.0}", one.weight.value),
             _ => figures::value(&figures::readable(one.weight), style),
         };
-        let file = super::escape::escape(&one.file, style.unicode);
-        let name = super::escape::escape(one.function.as_deref().unwrap_or("(no name)"), style.unicode);
+        let file = escape(&one.file, style.unicode);
+        let name = escape(one.function.as_deref().unwrap_or("(no name)"), style.unicode);
         let cells = [
             right(&weight, WEIGHT, style),
             right(&share, SHARE, style),
@@ -175,8 +177,17 @@ pub(super) fn functions(title: &str, functions: Option<&[FunctionUsage]>, style:
     }
 }
 
+/// What a recording without a launch that got ready holds.
+pub(super) fn answer(analysis: &Analysis, style: &Style) -> Section {
+    let command = analysis.command.join(" ");
+    let subject = cut(&escape(if command.is_empty() { "the recording" } else { &command }, style.unicode), 60, style);
+    let text = format!("{subject}: {}", sentence(&analysis.usage, style));
+    let lines = wrap(&text, ANSWER_LINES, style);
+    Section { head: lines.iter().map(|line| Line::of(Paint::Bold, line, style)).collect(), ..Section::default() }
+}
+
 /// What was recorded, in a sentence.
-pub(super) fn sentence(usage: &Usage, style: &Style) -> String {
+fn sentence(usage: &Usage, style: &Style) -> String {
     let count = usage.processes.len();
     let processes = if count == 1 { "process" } else { "processes" };
     let long = usage.recorded_for.as_ref().map_or(String::new(), |time| format!(" in {}", figures::value(time, style)));
@@ -188,7 +199,7 @@ pub(super) fn sentence(usage: &Usage, style: &Style) -> String {
     if let Some(top) = usage.processes.first().filter(|_| count > 1 && faults > 0)
         && let Some(share) = &top.share.faults
     {
-        let name = super::line::cut(&super::escape::escape(&top.process, style.unicode), 40, style);
+        let name = cut(&escape(&top.process, style.unicode), 40, style);
         text.push_str(&format!("; the most, {}, by {name}", figures::value(share, style)));
     }
     text.push('.');
@@ -199,7 +210,7 @@ pub(super) fn sentence(usage: &Usage, style: &Style) -> String {
 mod tests {
     use super::*;
     use crate::terminal::analysis;
-    use crate::{ANALYZE_SCHEMA, Analysis, usage_of};
+    use crate::{ANALYZE_SCHEMA, usage_of};
     use slowpath_recording::Tables;
 
     /// So many processes, of which the first has most faults.
