@@ -3,28 +3,12 @@
 //! Owns their titles and texts. `slowpath explain` and pages of `docs/reference` are made from here; a test compares the names with
 //! the enumerations that are printed.
 
+mod json_word;
 mod metrics;
 mod time;
 mod verdicts;
 
-use crate::explain::NameKind;
-
-/// A word of an enumeration.
-#[derive(Clone, Copy, Debug)]
-pub struct JsonWord {
-    /// The enumeration.
-    pub kind: NameKind,
-    /// As JSON has it.
-    pub name: &'static str,
-    /// As screens have it; empty where that is its name.
-    pub shown: &'static str,
-    /// In a few words.
-    pub title: &'static str,
-    /// What it means.
-    pub what: &'static str,
-    /// How to see it without Slowpath; empty where nothing shows it.
-    pub by_hand: &'static str,
-}
+pub use json_word::JsonWord;
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = JsonWord> {
@@ -34,6 +18,7 @@ pub fn all() -> impl Iterator<Item = JsonWord> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::explain::NameKind;
     use schemars::JsonSchema;
     use serde_json::Value;
     use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! What launches are compared by.
 
-use super::JsonWord;
+use super::json_word::JsonWord;
 use crate::explain::NameKind;
 use slowpath_verify::Metric;
 

@@ -1,6 +1,6 @@
 //! Where time goes: rows of the table for people, and categories of the ledger.
 
-use super::JsonWord;
+use super::json_word::JsonWord;
 use crate::explain::NameKind;
 use slowpath_analysis::time::ledger::Category;
 use slowpath_analysis::time::time_spent::Part;

@@ -1,6 +1,6 @@
 //! What launches said: of an arm, a fix, a limit, and a difference of two contexts.
 
-use super::JsonWord;
+use super::json_word::JsonWord;
 use crate::explain::NameKind;
 
 /// Its word, its title, and what it means.
