@@ -1,6 +1,7 @@
 //! Block devices as lines of their own: when requests were in flight.
 
-use super::{Places, Spans};
+use super::page_numbers::PageNumbers;
+use super::spans::Spans;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_recording::Tables;
@@ -34,7 +35,7 @@ pub struct TimelineDevice {
     pub unfinished: u64,
 }
 
-pub(super) fn of_tables(tables: &Tables, places: &Places, spans: &mut Spans) -> Vec<TimelineDevice> {
+pub(super) fn of_tables(tables: &Tables, numbers: &PageNumbers, spans: &mut Spans) -> Vec<TimelineDevice> {
     let names: BTreeMap<u64, &str> = tables.manifest.devices.iter().map(|one| (one.dev, one.name.as_str())).collect();
     let mut by_device: BTreeMap<u64, Vec<_>> = BTreeMap::new();
     for row in &tables.block_io {
@@ -82,7 +83,7 @@ pub(super) fn of_tables(tables: &Tables, places: &Places, spans: &mut Spans) -> 
         let number = format!("{major}:{minor}");
         Some(TimelineDevice {
             name: names.get(&dev).map_or_else(|| number.clone(), |name| format!("{name} ({number})")),
-            began_ns: places.since_zero(slowpath_tables::Nanos(first)),
+            began_ns: numbers.since_zero(slowpath_tables::Nanos(first)),
             spans: count,
             requests: changes.len() as u64 / 2,
             read: Bytes(read),

@@ -1,6 +1,6 @@
 //! Moments of a launch that have a name.
 
-use super::Places;
+use super::page_numbers::PageNumbers;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::processes::Processes;
@@ -41,18 +41,18 @@ pub struct Milestone {
     pub text: String,
 }
 
-pub(super) fn of_tables(tables: &Tables, known: &Processes, places: &Places) -> Vec<Milestone> {
+pub(super) fn of_tables(tables: &Tables, known: &Processes, numbers: &PageNumbers) -> Vec<Milestone> {
     let mut all: Vec<Milestone> = Vec::new();
     let mut add = |at, kind, process: Option<ProcessKey>, text: &str| {
         let process = match process {
             None => None,
             // Of a process that is not drawn nothing is.
-            Some(key) => match places.process(key) {
+            Some(key) => match numbers.process(key) {
                 None => return,
-                place => place,
+                number => number,
             },
         };
-        all.push(Milestone { at_ns: places.since_zero(at), kind, process, text: text.to_owned() });
+        all.push(Milestone { at_ns: numbers.since_zero(at), kind, process, text: text.to_owned() });
     };
     if let Some(launch) = &tables.manifest.launch {
         add(launch.released, MilestoneKind::Released, None, "");

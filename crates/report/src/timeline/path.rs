@@ -1,6 +1,7 @@
 //! The critical path to ready, as it is drawn through the threads.
 
-use super::{Places, state_of};
+use super::page_numbers::PageNumbers;
+use super::states::{NOT_RECORDED, state_of};
 use crate::columns::{Numbers, base64};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,9 +36,9 @@ pub struct TimelinePath {
     pub left_out: u64,
 }
 
-pub(super) fn of_tables(tables: &Tables, found: &ThreadStates<'_>, places: &Places) -> Option<TimelinePath> {
+pub(super) fn of_tables(tables: &Tables, found: &ThreadStates<'_>, numbers: &PageNumbers) -> Option<TimelinePath> {
     let path = critical_path(tables)?;
-    let nobody = places.thread.iter().flatten().count() as u64;
+    let nobody = numbers.thread.iter().flatten().count() as u64;
     let mut steps = path.steps;
     let left_out = steps.len().saturating_sub(MOST_STEPS);
     if left_out > 0 {
@@ -52,18 +53,18 @@ pub(super) fn of_tables(tables: &Tables, found: &ThreadStates<'_>, places: &Plac
         gaps.push((step.from - before).0);
         lengths.push(step.time().0);
         // A step ends within the life of its thread.
-        let thread = places.thread(found.of_process(step.process, step.tid, Nanos(step.to.0.saturating_sub(1))));
+        let thread = numbers.thread(found.of_process(step.process, step.tid, Nanos(step.to.0.saturating_sub(1))));
         threads.push(thread.map_or(nobody, u64::from));
         let category = step.category.filter(|category| *category != Category::OnCpu);
         states.push(match (step.category, category) {
-            (None, _) => super::NOT_RECORDED,
+            (None, _) => NOT_RECORDED,
             (_, category) => state_of(category, true),
         });
         before = step.to;
     }
     Some(TimelinePath {
-        from_ns: places.since_zero(path.from),
-        to_ns: places.since_zero(path.to),
+        from_ns: numbers.since_zero(path.from),
+        to_ns: numbers.since_zero(path.to),
         is_ready: path.is_ready,
         count: steps.len() as u64,
         gaps: gaps.text(),

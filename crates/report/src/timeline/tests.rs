@@ -1,9 +1,10 @@
 //! Timelines of recordings as text: what a page reads of them is what the ledger adds up.
 
+use super::states::OWN_STATES;
 use super::*;
 use crate::columns::tests::{bytes, numbers};
-use slowpath_analysis::time::ledger::ledger;
-use slowpath_tables::OffCpuReason;
+use slowpath_analysis::time::ledger::{Category, ledger};
+use slowpath_tables::{OffCpuReason, ProcessKey};
 
 /// A launch of two processes. The child's thread is woken by the parent's; the parent waits for storage in a major fault.
 const RECORDED: &str = r#"
@@ -144,9 +145,9 @@ fn wake_ups_are_arrows_between_threads_of_the_page() {
     assert_eq!(columns, [vec![0, 35], vec![0, 1], vec![1, 2]]);
     let tables = Tables::from_text(RECORDED).unwrap();
     let found = ThreadStates::new(&tables);
-    let mut places = Places::new(&tables, 3);
-    (0..3).for_each(|number| places.thread[number] = Some(number as u32));
-    let fewer = wakes::cut(&tables, &found, &places, 1);
+    let mut numbers = PageNumbers::new(&tables, 3);
+    (0..3).for_each(|number| numbers.thread[number] = Some(number as u32));
+    let fewer = wakes::cut(&tables, &found, &numbers, 1);
     assert_eq!((fewer.count, fewer.left_out, fewer.first_ns), (1, 1, 540), "the one that ended the longest wait stays");
 }
 

@@ -1,6 +1,6 @@
 //! Who ended whose wait: arrows between the threads of a page.
 
-use super::Places;
+use super::page_numbers::PageNumbers;
 use crate::columns::Numbers;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,19 +41,19 @@ fn keep_longest(all: &mut Vec<Wake>, most: usize) -> usize {
     more
 }
 
-pub(super) fn of_tables(tables: &Tables, found: &ThreadStates<'_>, places: &Places) -> WakeColumns {
-    cut(tables, found, places, MOST_WAKES)
+pub(super) fn of_tables(tables: &Tables, found: &ThreadStates<'_>, numbers: &PageNumbers) -> WakeColumns {
+    cut(tables, found, numbers, MOST_WAKES)
 }
 
-pub(super) fn cut(tables: &Tables, found: &ThreadStates<'_>, places: &Places, most: usize) -> WakeColumns {
+pub(super) fn cut(tables: &Tables, found: &ThreadStates<'_>, numbers: &PageNumbers, most: usize) -> WakeColumns {
     let mut all: Vec<Wake> = Vec::new();
     let mut left_out = 0;
     for row in &tables.off_cpu {
         let Some((pid, tid)) = row.waker_pid.zip(row.waker_tid) else { continue };
         let end = row.ts.0.saturating_add(row.duration.0);
         let woken = row.woken.map_or(end.saturating_sub(row.runnable.0), |woken| woken.0.min(end)).max(row.ts.0);
-        let waker = places.thread(found.running_as(pid, tid, Nanos(woken)));
-        let who = places.thread(found.of_process(row.process(), row.tid, Nanos(end)));
+        let waker = numbers.thread(found.running_as(pid, tid, Nanos(woken)));
+        let who = numbers.thread(found.of_process(row.process(), row.tid, Nanos(end)));
         if let Some((waker, who)) = waker.zip(who) {
             all.push((woken - row.ts.0, woken, waker, who));
             // There may be tens of millions.
@@ -66,7 +66,7 @@ pub(super) fn cut(tables: &Tables, found: &ThreadStates<'_>, places: &Places, mo
     all.sort_unstable_by_key(|(_, at, waker, woken)| (*at, *waker, *woken));
     let (mut gaps, mut wakers, mut woken) = (Numbers::default(), Numbers::default(), Numbers::default());
     let mut before = all.first().map_or(0, |(_, at, ..)| *at);
-    let first_ns = all.first().map_or(0, |(_, at, ..)| places.since_zero(Nanos(*at)));
+    let first_ns = all.first().map_or(0, |(_, at, ..)| numbers.since_zero(Nanos(*at)));
     for (_, at, waker, who) in &all {
         gaps.push(at - before);
         wakers.push((*waker).into());
