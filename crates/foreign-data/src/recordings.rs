@@ -12,8 +12,9 @@ use slowpath_analysis::starts::children::child_launches;
 use slowpath_fix::preload_plan::build::build;
 use slowpath_fix::preload_plan::{PlanOptions, Provenance};
 use slowpath_recording::{Manifest, Recording, Segment, Tables};
-use slowpath_report::collapsed::{self, Weight};
+use slowpath_report::collapsed;
 use slowpath_report::recording_exports::{Destination, ExportOptions};
+use slowpath_report::stack_weight::Weight;
 use slowpath_report::terminal::{self, Style};
 use slowpath_report::{ANALYZE_SCHEMA, Analysis, Compared, Launches, Machine, REPORT_SCHEMA, ReportData, html};
 use slowpath_report::{

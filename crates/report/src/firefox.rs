@@ -12,9 +12,9 @@ mod stacks;
 mod threads;
 
 use crate::ThreadKey;
-use crate::collapsed::Weight;
 use crate::gaps;
 use crate::recording_exports::{ExportOptions, Exported, NotExported, RecordingExport, Work};
+use crate::stack_weight::Weight;
 use cpu_time::CpuTime;
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, MarkerTiming, Profile, ReferenceTimestamp, SamplingInterval, ThreadHandle, Timestamp,

@@ -2,7 +2,7 @@
 //! outwards, of a size that does not grow with the recording.
 //!
 //! Owns which weights there are, what the page says of those that were not recorded, and the shape of the JSON. Leaves what rows
-//! weigh to [`crate::collapsed`], what a frame is called to `names`, building and folding to `tree`, the rows with their times to
+//! weigh to [`crate::stack_weight`], what a frame is called to `names`, building and folding to `tree`, the rows with their times to
 //! `rows`, and those of two sets of recordings in one tree to `differential`. The trees of a weight add up to its rows: what is folded
 //! away is a node of its own.
 
@@ -14,7 +14,7 @@ mod tree;
 pub use differential::{DifferentialFlames, DifferentialGraph, DifferentialTree, FlameRecordings, NodesOfChance};
 pub use rows::{FlameRows, FlameThreads};
 
-use crate::collapsed::{TimedRow, Weight, Weighted};
+use crate::stack_weight::{TimedRow, Weight, Weighted};
 use crate::timeline::zero_of;
 use names::{NamedStacks, Names};
 use rows::{MOST_ROWS, RowPlace, Threads};

@@ -33,6 +33,7 @@ pub mod schema;
 mod side_by_side;
 pub mod speedscope;
 mod stack_sums;
+pub mod stack_weight;
 pub mod table_csv;
 pub mod terminal;
 mod terms;

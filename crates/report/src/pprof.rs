@@ -3,10 +3,10 @@
 //! Owns which rows become which values. The messages are those of pprof's `profile.proto`, where field numbers never change. Functions
 //! have their final names: pprof looks nothing up. Each stack is labelled with its process.
 
-use crate::collapsed::Weight;
 use crate::gaps;
 use crate::recording_exports::{ExportOptions, Exported, NotExported, RecordingExport, Work};
 use crate::stack_sums::StackSums;
+use crate::stack_weight::Weight;
 use prost::Message;
 use slowpath_analysis::stacks::call_stacks::{CallStacks, Place};
 use slowpath_recording::Tables;
@@ -26,8 +26,8 @@ pub const EXPORT: RecordingExport = RecordingExport {
     prepare,
 };
 
-fn prepare<'a>(tables: &'a Tables, _: &ExportOptions) -> Result<Work<'a>, NotExported> {
-    Weight::first_recorded(tables)?;
+fn prepare<'a>(tables: &'a Tables, options: &ExportOptions) -> Result<Work<'a>, NotExported> {
+    options.recorded_weight(tables)?;
     Ok(Box::new(move |out, to| {
         let notes = gaps::notes(&tables.manifest);
         out.write_all(&profile(tables, &notes).encode_to_vec())?;

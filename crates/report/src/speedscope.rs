@@ -3,10 +3,10 @@
 //! Owns the form: speedscope's own file format, whose schema speedscope publishes. A profile holds totals by process and stack and not
 //! the order of events. Times are nanoseconds.
 
-use crate::collapsed::Weight;
 use crate::gaps;
 use crate::recording_exports::{ExportOptions, Exported, NotExported, RecordingExport, Work};
 use crate::stack_sums::StackSums;
+use crate::stack_weight::Weight;
 use serde::Serialize;
 use slowpath_analysis::stacks::call_stacks::CallStacks;
 use slowpath_recording::Tables;
@@ -27,8 +27,8 @@ pub const EXPORT: RecordingExport = RecordingExport {
     prepare,
 };
 
-fn prepare<'a>(tables: &'a Tables, _: &ExportOptions) -> Result<Work<'a>, NotExported> {
-    Weight::first_recorded(tables)?;
+fn prepare<'a>(tables: &'a Tables, options: &ExportOptions) -> Result<Work<'a>, NotExported> {
+    options.recorded_weight(tables)?;
     Ok(Box::new(move |out, to| {
         let profile = profile(tables);
         let json = serde_json::to_string(&profile)?;

@@ -1,6 +1,6 @@
 //! Rows with call stacks as sums by process and stack, for exports that hold totals.
 
-use crate::collapsed::Weight;
+use crate::stack_weight::Weight;
 use slowpath_analysis::processes::Processes;
 use slowpath_analysis::stacks::call_stacks::{CallStacks, StackPath};
 use slowpath_recording::Tables;

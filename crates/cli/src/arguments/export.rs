@@ -2,8 +2,8 @@
 
 use super::choice::choice;
 use clap::Args;
-use slowpath_report::collapsed::Weight;
 use slowpath_report::recording_exports::{self, RecordingExport};
+use slowpath_report::stack_weight::Weight;
 use std::path::PathBuf;
 
 /// `slowpath export`.

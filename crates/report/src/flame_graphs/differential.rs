@@ -9,7 +9,7 @@
 use super::names::Names;
 use super::tree::{Shape, Stacks};
 use super::{FlameFrames, FlamePlace, FlameWeight, MOST_NODES, SMALLEST_SHARE, Sums, sums};
-use crate::collapsed::Weight;
+use crate::stack_weight::Weight;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_analysis::metrics::{Measure, takes_memory};

@@ -6,8 +6,8 @@
 //! part add up to it.
 
 use crate::ThreadKey;
-use crate::collapsed::TimedRow;
 use crate::columns::Numbers;
+use crate::stack_weight::TimedRow;
 use crate::timeline::since;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,9 @@
 //! Writing an export: of a recording or of a diagnosis, into a file, a directory of files, or to standard output. It is read and written
 //! as the user who calls.
 
+use super::declaration::{Destination, ExportFile, ExportOptions, Exported, RecordingExport, Work as Writing};
+use super::misplaced;
 use super::output::{MODE, Output};
-use super::{Destination, ExportFile, ExportOptions, Exported, RecordingExport, Work as Writing};
 use crate::{gaps, html_file};
 use slowpath_diagnose::directory::{DIAGNOSIS_FILE, recordings};
 use slowpath_launch::Identity;
@@ -31,7 +32,7 @@ pub struct ExportWanted<'a> {
 /// An option is for another export, there is nothing to write, or it cannot be read or written.
 pub fn export(wanted: &ExportWanted<'_>, user: &Identity, progress: &dyn Progress) -> Result<Exported, Failure> {
     let ExportWanted { recording, to, options, output } = wanted;
-    if let Some((option, export)) = options.misplaced(to) {
+    if let Some((option, export)) = misplaced(options, to) {
         return Err(Failure::new(Kind::Usage, format!("{option} is for --to {} only", export.name)));
     }
     let name = "exporting the recording";
