@@ -6,8 +6,10 @@
 //! that the profile would not open. Frames of a file lie at their offset in the file, which is not where a linker puts them,
 //! so the profile says that its names are final.
 
+mod categories;
 mod cpu_time;
 mod markers;
+mod origin;
 mod stacks;
 mod threads;
 
@@ -15,11 +17,11 @@ use crate::ThreadKey;
 use crate::gaps;
 use crate::recording_exports::{ExportOptions, Exported, NotExported, RecordingExport, Work};
 use crate::stack_weight::Weight;
+use categories::Categories;
 use cpu_time::CpuTime;
-use fxprof_processed_profile::{
-    CategoryColor, CategoryHandle, MarkerTiming, Profile, ReferenceTimestamp, SamplingInterval, ThreadHandle, Timestamp,
-};
+use fxprof_processed_profile::{MarkerTiming, Profile, SamplingInterval, ThreadHandle};
 use markers::{MemoryCallMarker, Note, PageFault, Wait};
+use origin::Origin;
 use slowpath_analysis::printed::longest::longest;
 use slowpath_analysis::stacks::call_stacks::CallStacks;
 use slowpath_recording::Tables;
@@ -79,71 +81,6 @@ impl Export {
     /// Those of `out`.
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         Ok(serde_json::to_writer(out, &self.profile)?)
-    }
-}
-
-/// Colours and groups.
-#[derive(Clone, Copy)]
-struct Categories {
-    user: CategoryHandle,
-    kernel: CategoryHandle,
-    generated: CategoryHandle,
-    wait: CategoryHandle,
-    fault: CategoryHandle,
-    memory: CategoryHandle,
-}
-
-impl Categories {
-    fn of(profile: &mut Profile) -> Self {
-        let mut add = |name, color| profile.add_category(name, color);
-        Self {
-            user: add("User", CategoryColor::Yellow),
-            kernel: add("Kernel", CategoryColor::Orange),
-            generated: add("Generated code", CategoryColor::Green),
-            wait: add("Off CPU", CategoryColor::Blue),
-            fault: add("Page fault", CategoryColor::Red),
-            memory: add("Memory call", CategoryColor::Purple),
-        }
-    }
-}
-
-/// From moments of the recording to those of the profile, which begin with the first thing that is shown.
-#[derive(Clone, Copy)]
-struct Origin {
-    first: u64,
-    last: u64,
-}
-
-impl Origin {
-    fn of(tables: &Tables) -> Self {
-        let manifest = &tables.manifest;
-        let moments = (tables.cpu_samples.iter().map(|row| row.ts))
-            .chain(tables.off_cpu.iter().map(|row| row.ts))
-            .chain(tables.faults.iter().map(|row| row.ts))
-            .chain(tables.memory_calls.iter().map(|row| row.ts))
-            .chain(tables.forks.iter().map(|row| row.ts))
-            .chain(tables.execs.iter().map(|row| row.ts))
-            .chain(tables.exits.iter().map(|row| row.ts))
-            .chain([manifest.started].into_iter().filter(|started| started.0 > 0))
-            .chain(manifest.ended);
-        let (first, last) = moments.fold((u64::MAX, 0), |(first, last), ts| (first.min(ts.0), last.max(ts.0)));
-        Self { first: first.min(last), last }
-    }
-
-    fn at(self, moment: Nanos) -> Timestamp {
-        Timestamp::from_nanos_since_reference(moment.0.saturating_sub(self.first))
-    }
-
-    fn span(self, from: Nanos, duration: Nanos) -> MarkerTiming {
-        MarkerTiming::Interval(self.at(from), self.at(from + duration))
-    }
-
-    /// The time of day.
-    fn reference(self, tables: &Tables) -> ReferenceTimestamp {
-        let clock = tables.manifest.clock;
-        let since = self.first as f64 - clock.monotonic.0 as f64;
-        let realtime = if clock.realtime > 0 { clock.realtime as f64 + since } else { 0.0 };
-        ReferenceTimestamp::from_millis_since_unix_epoch((realtime / 1e6).max(0.0))
     }
 }
 

@@ -3,7 +3,7 @@
 //! The function that a frame's code belongs to is in the library of its file. What the compiler inlined into it, and code in
 //! no file, are labels: the format's writer knows no inlined functions.
 
-use super::Categories;
+use super::categories::Categories;
 use fxprof_processed_profile::debugid::DebugId;
 use fxprof_processed_profile::{
     CategoryHandle, Frame, FrameFlags, FrameInfo, LibraryHandle, LibraryInfo, Profile, StackHandle, Symbol,

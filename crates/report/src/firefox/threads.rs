@@ -1,6 +1,6 @@
 //! The processes and threads of a profile, with their names and times.
 
-use super::Origin;
+use super::origin::Origin;
 use crate::ThreadKey;
 use fxprof_processed_profile::{ProcessHandle, Profile, ThreadHandle};
 use slowpath_analysis::processes::Processes;
