@@ -6,9 +6,9 @@
 //! but to one recording or one second: a program that does less is seen to do less. Which width a node has, and what colour,
 //! is left to the page.
 
-use super::names::Names;
-use super::tree::{Shape, Stacks};
-use super::{FlameFrames, FlamePlace, FlameWeight, MOST_NODES, SMALLEST_SHARE, Sums, sums};
+use super::names::{FlameFrames, FlamePlace, Names};
+use super::sums::{FlameWeight, Sums, sums};
+use super::tree::{MOST_NODES, SMALLEST_SHARE, Shape, Stacks};
 use crate::stack_weight::Weight;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,12 +1,54 @@
 //! What the nodes of flame graphs are called, each name once.
 //!
-//! Owns the numbers of frames. A function is its name and the name of its file, so two places in it are one frame; code without
-//! names is one frame for each file, because every address would be one of its own otherwise.
+//! Owns the numbers of frames, and their columns in a page. A function is its name and the name of its file, so two
+//! places in it are one frame; code without names is one frame for each file, because every address would be one of
+//! its own otherwise.
 
-use super::{FlameFrames, FlamePlace, PlaceKind};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use slowpath_analysis::stacks::call_stacks::{CallStacks, CodeFrame, Function, Place, StackPath, file_name};
 use std::borrow::Cow;
 use std::collections::HashMap;
+
+/// Columns of one length: an entry is a function in a file, or what stands for one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlameFrames {
+    /// Its name; the name of a process; `[libfoo.so]` for code of which no name is known. Long names lack their middle.
+    pub name: Vec<String>,
+    /// Index into `places`.
+    pub place: Vec<u32>,
+}
+
+/// Where code is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct FlamePlace {
+    /// Name of the file; empty for what is in none.
+    pub name: String,
+    /// What it is.
+    pub kind: PlaceKind,
+}
+
+/// Kind of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PlaceKind {
+    /// All rows: the root of a tree.
+    Whole,
+    /// What is too small to be shown, together.
+    Folded,
+    /// No code: the processes of one program.
+    Process,
+    /// A mapped file.
+    File,
+    /// Code that the kernel maps into processes.
+    Vdso,
+    /// Code that was generated at run time.
+    Generated,
+    /// The kernel.
+    Kernel,
+    /// Not known: no stack, a damaged one, or one that ends here because it could not be followed.
+    Unknown,
+}
 
 /// The frame of what is folded away.
 pub(super) const OTHER: u32 = 1;

@@ -1,16 +1,38 @@
 //! Stacks with weights to a tree of bounded size.
 //!
-//! Owns building and folding: which nodes there are ([`Shape`]) is kept apart from what they have, so that figures of several
-//! recordings can stand at the same nodes. Stacks are sorted, so that those with the same begin are neighbours and a node is a range of them; the
-//! heaviest node that is not yet in the tree comes next, until there are enough or the rest is too light. Its callers are in
-//! the tree by then, because a caller is at least as heavy. So the cost is that of sorting, and of the nodes that are kept,
-//! however deep and many the stacks are.
+//! Owns the columns of a tree, its limits, building and folding: which nodes there are ([`Shape`]) is kept apart from
+//! what they have, so that figures of several recordings can stand at the same nodes. Stacks are sorted, so that those
+//! with the same begin are neighbours and a node is a range of them; the heaviest node that is not yet in the tree
+//! comes next, until there are enough or the rest is too light. Its callers are in the tree by then, because a caller
+//! is at least as heavy. So the cost is that of sorting, and of the nodes that are kept, however deep and many the
+//! stacks are.
 
-use super::FlameTree;
 use super::names::{OTHER, WHOLE};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
+
+/// A tree as columns of one length, an entry a node; the first is the root. A node comes after its caller, before the callers'
+/// next child, and children come heaviest first, so depths alone tell the tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FlameTree {
+    /// 0 for the root.
+    pub depth: Vec<u32>,
+    /// Index into `frames`.
+    pub frame: Vec<u32>,
+    /// Its rows and those of all that is below it, in the unit of the graph. What its children do not have is its own.
+    pub weight: Vec<u64>,
+    /// Nodes of less are folded into a child `(other)` of their caller, in the unit of the graph.
+    pub smallest: u64,
+}
+
+/// Nodes below this share of all rows are folded: on a screen of 1,360 pixels, two thirds of one.
+pub(super) const SMALLEST_SHARE: f64 = 0.0005;
+/// Nodes of a tree, those named `(other)` not counted: where more are above that share, the heaviest. A node takes some 17 bytes of
+/// the page, so the eight trees together stay below 1.7 MB, and are a tenth of it for most programs.
+pub(super) const MOST_NODES: usize = 6_000;
 
 /// Stacks: process and frames, outermost first until [`Stacks::turn`].
 #[derive(Default)]
