@@ -1,11 +1,13 @@
 //! A summary of a recording, a diagnosis or a comparison in GitHub-flavoured Markdown, to be pasted into a pull request.
 //!
 //! Owns what of a result a reviewer gets: what was run, the answer, findings with cost, interval and confidence, files read, faults,
-//! and what was lost or could not be observed. Leaves figures to those who made them, and keeping text of others literal to
-//! [`text`].
+//! and what was lost or could not be observed. Leaves figures to those who made them, what is written of a diagnosis and of a
+//! comparison to `diagnosis` and `comparison`, and keeping text of others literal to [`text`].
 
 mod comparison;
 mod diagnosis;
+mod figures;
+mod sections;
 mod text;
 
 pub use comparison::of_comparison;
@@ -13,16 +15,11 @@ pub(crate) use text::sentence;
 
 use crate::gaps;
 use crate::recording_exports::{ExportOptions, Exported, NotExported, RecordingExport, Work};
-use crate::terminal::{Style, figures};
-use slowpath_analysis::finding::{Confidence, Finding};
-use slowpath_analysis::io::io_map::io_map;
-use slowpath_analysis::launch_facts::LaunchFacts;
+use figures::figure;
+use sections::{faults, files, findings, heading, losses, machine, unavailable};
 use slowpath_analysis::printed::Analysis;
-use slowpath_analysis::printed::usage::Usage;
+use slowpath_diagnose::printed::Diagnosis;
 use slowpath_recording::Tables;
-use slowpath_tables::{Losses, Nanos, PAGE_SIZE, Quantity, Unavailable, Unit};
-use std::collections::HashMap;
-use text::{Column, Table, code};
 
 /// The declaration.
 pub const EXPORT: RecordingExport = RecordingExport {
@@ -34,22 +31,24 @@ pub const EXPORT: RecordingExport = RecordingExport {
     read_by: "GitHub, GitLab and other readers of GitHub-flavoured Markdown",
     is_text: true,
     takes: None,
-    of_diagnosis: Some(diagnosis::of_diagnosis),
+    of_diagnosis: Some(of_diagnosis),
     files: None,
     prepare,
 };
-
-/// Findings, files and processes in a table.
-const ROWS: usize = 10;
-const FILES: usize = 5;
-
-const STYLE: Style = Style { unicode: true, ..Style::PLAIN };
 
 fn prepare<'a>(tables: &'a Tables, _: &ExportOptions) -> Result<Work<'a>, NotExported> {
     Ok(Box::new(move |out, to| {
         out.write_all(of_tables(tables).as_bytes())?;
         Ok(exported(tables, &to.name))
     }))
+}
+
+/// What is written of a diagnosis whose launch `tables` explain.
+fn of_diagnosis<'a>(diagnosis: &'a Diagnosis, tables: &'a Tables) -> Work<'a> {
+    Box::new(move |out, to| {
+        out.write_all(diagnosis::summary(diagnosis, tables).as_bytes())?;
+        Ok(exported(tables, &to.name))
+    })
 }
 
 fn exported(tables: &Tables, name: &str) -> Exported {
@@ -77,155 +76,4 @@ fn of_tables(tables: &Tables) -> String {
     out.push_str(&unavailable(&analysis.unavailable));
     out.push_str(&machine(tables));
     out
-}
-
-fn heading(what: &str, command: &[String]) -> String {
-    let command = command.join(" ");
-    let command = if command.is_empty() { "running processes".to_owned() } else { code(&command) };
-    format!("## {what}: {command}\n\n")
-}
-
-/// Value and unit; a count is whole where it is.
-fn figure(quantity: &Quantity) -> String {
-    match quantity.unit {
-        Unit::Count if quantity.value.fract() == 0.0 => format!("{:.0}", quantity.value).replace('-', "−"),
-        _ => figures::value(&figures::readable(*quantity), &STYLE),
-    }
-}
-
-/// The interval with its unit, empty where there is none.
-fn interval(quantity: &Quantity) -> String {
-    let (Some(low), Some(high)) = (quantity.low, quantity.high) else { return String::new() };
-    let end = |value| figure(&Quantity::exact(value, quantity.unit));
-    format!("{} … {}", end(low), end(high))
-}
-
-fn optional(quantity: Option<&Quantity>) -> String {
-    quantity.map_or_else(|| "–".to_owned(), figure)
-}
-
-/// Findings with what they cost, and below why they are to be trusted less.
-fn findings(findings: &[Finding]) -> String {
-    use Column::{Figures, Words};
-    let columns =
-        [Words("Finding"), Figures("Cost"), Figures("From … to"), Words("Confidence"), Words("What"), Words("Fixes")];
-    let mut table = Table::new(&columns);
-    for one in findings.iter().take(ROWS) {
-        let fixes: Vec<String> = one.fixes.iter().map(|fix| code(fix)).collect();
-        table.row(&[
-            code(&one.name),
-            figure(&one.cost),
-            interval(&one.cost),
-            one.confidence.as_str().to_owned(),
-            sentence(&one.title),
-            fixes.join(", "),
-        ]);
-    }
-    let mut out = table.under("Findings");
-    if let Some(more) = findings.len().checked_sub(ROWS).filter(|more| *more > 0) {
-        out.push_str(&format!("\n{more} more findings are left out.\n"));
-    }
-    let doubted = findings.iter().take(ROWS).filter(|one| one.confidence < Confidence::High && !one.reasons.is_empty());
-    let doubts: Vec<String> = doubted
-        .map(|one| {
-            format!(
-                "- {}, {} confidence: {}\n",
-                code(&one.name),
-                one.confidence.as_str(),
-                sentence(&one.reasons.join("; "))
-            )
-        })
-        .collect();
-    if !doubts.is_empty() {
-        out.push_str(&format!("\n{}", doubts.concat()));
-    }
-    out
-}
-
-/// The files of which most was read: from storage where the page cache was recorded, else by read calls.
-fn files(tables: &Tables) -> String {
-    let facts = LaunchFacts::new(tables);
-    let map = io_map(&facts, None);
-    use Column::{Figures, Words};
-    if !map.files.is_empty() {
-        let mut table = Table::new(&[Words("File"), Figures("Read"), Figures("Waited for it, all threads")]);
-        for file in map.files.iter().take(FILES) {
-            let read = Quantity::exact(file.pages_read.saturating_mul(PAGE_SIZE) as f64, Unit::Bytes);
-            let waited = Quantity::exact(Nanos(file.blocked_ns).as_ms(), Unit::Ms);
-            table.row(&[code(&file.path), figure(&read), figure(&waited)]);
-        }
-        return table.under("Files with most bytes read from storage");
-    }
-    let mut bytes: HashMap<String, (u64, u64)> = HashMap::new();
-    for read in tables.reads.iter().filter(|read| read.result > 0) {
-        let id = facts.files.find(read.file());
-        let path = id.map_or_else(|| read.file().to_string(), |id| facts.files.get(id).path.clone());
-        let sum = bytes.entry(path).or_default();
-        *sum = (sum.0.saturating_add(read.result as u64), sum.1 + 1);
-    }
-    let mut bytes: Vec<_> = bytes.into_iter().collect();
-    bytes.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    let mut table = Table::new(&[Words("File"), Figures("Read"), Figures("Calls")]);
-    for (path, (read, calls)) in bytes.into_iter().take(FILES) {
-        table.row(&[code(&path), figure(&Quantity::exact(read as f64, Unit::Bytes)), calls.to_string()]);
-    }
-    table.under("Files with most bytes read by calls")
-}
-
-/// Page faults of the processes that have most.
-fn faults(usage: &Usage) -> String {
-    use Column::{Figures, Words};
-    let columns = [
-        Words("Process"),
-        Figures("PID"),
-        Figures("Minor faults"),
-        Figures("Major faults"),
-        Figures("Time in them"),
-        Figures("CPU time"),
-    ];
-    let mut table = Table::new(&columns);
-    let some = usage.processes.iter().filter(|one| one.used.minor_faults + one.used.major_faults > 0);
-    for one in some.take(FILES) {
-        table.row(&[
-            code(&one.process),
-            one.pid.to_string(),
-            one.used.minor_faults.to_string(),
-            one.used.major_faults.to_string(),
-            optional(one.used.fault_time.as_ref()),
-            optional(one.used.cpu_time.as_ref()),
-        ]);
-    }
-    table.under("Page faults by process")
-}
-
-fn losses(losses: &Losses) -> String {
-    let mut table = Table::new(&[Column::Words("Events"), Column::Figures("Lost")]);
-    for (kind, lost) in losses.0.iter().filter(|(_, lost)| **lost > 0) {
-        table.row(&[code(kind), lost.to_string()]);
-    }
-    table.under("Lost events")
-}
-
-fn unavailable(gaps: &[Unavailable]) -> String {
-    let mut table = Table::new(&[Column::Words("What"), Column::Words("Why"), Column::Words("What would change that")]);
-    for gap in gaps {
-        table.row(&[sentence(&gap.what), sentence(&gap.reason), sentence(&gap.remedy)]);
-    }
-    table.under("Not observed")
-}
-
-/// On which machine it was recorded.
-fn machine(tables: &Tables) -> String {
-    let host = &tables.manifest.host;
-    let mut known = Vec::new();
-    if !host.kernel.is_empty() {
-        known.push(format!("kernel {}", code(&host.kernel)));
-    }
-    if host.cpus > 0 {
-        known.push(format!("{} CPUs", host.cpus));
-    }
-    if host.memory_bytes > 0 {
-        known.push(format!("{} of memory", figure(&Quantity::exact(host.memory_bytes as f64, Unit::Bytes))));
-    }
-    if known.is_empty() { String::new() } else { format!("\nRecorded on a machine with {}.\n", known.join(", ")) }
 }

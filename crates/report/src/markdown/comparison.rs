@@ -1,7 +1,8 @@
 //! The summary of a comparison of recordings.
 
+use super::figures::{figure, interval};
+use super::sections::ROWS;
 use super::text::{Column, Table, code, list, sentence};
-use super::{ROWS, figure, interval};
 use crate::terminal::measure_words;
 use crate::{Basis, Change, ComparedRecording, FindingState, RecordingComparison};
 use slowpath_analysis::metrics::Measure;

@@ -1,8 +1,8 @@
 //! The summary of a diagnosis: its answer, arms and verdicts, and what its recording shows.
 
+use super::figures::{interval, optional};
+use super::sections::{ROWS, faults, files, findings, heading, losses, machine, unavailable};
 use super::text::{Column, Table, code, list, sentence};
-use super::{ROWS, exported, faults, files, findings, heading, interval, losses, machine, optional, unavailable};
-use crate::recording_exports::Work;
 use crate::terminal::sentences;
 use slowpath_analysis::printed::looked_for::{self, LookedForFinding};
 use slowpath_analysis::printed::time_spent::Condition;
@@ -12,15 +12,8 @@ use slowpath_recording::Tables;
 use slowpath_tables::Quantity;
 use slowpath_verify::Metric;
 
-/// What is written of a diagnosis whose launch `tables` explain.
-pub(super) fn of_diagnosis<'a>(diagnosis: &'a Diagnosis, tables: &'a Tables) -> Work<'a> {
-    Box::new(move |out, to| {
-        out.write_all(summary(diagnosis, tables).as_bytes())?;
-        Ok(exported(tables, &to.name))
-    })
-}
-
-fn summary(diagnosis: &Diagnosis, tables: &Tables) -> String {
+/// The summary of a diagnosis whose launch `tables` explain.
+pub(super) fn summary(diagnosis: &Diagnosis, tables: &Tables) -> String {
     let mut out = match &diagnosis.running {
         Some(running) => format!("## slowpath diagnose: {}\n\n", code(&running.processes)),
         None => heading("slowpath diagnose", &diagnosis.command),
