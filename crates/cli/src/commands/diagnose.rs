@@ -7,18 +7,16 @@
 
 use crate::arguments::diagnose::DiagnoseArguments;
 use crate::arguments::settings;
-use crate::commands::{invoker, print_json};
+use crate::commands::{invoker, show};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::target::PATIENCE;
 use crate::{interrupt, recorded_launch};
 use slowpath_diagnose::{Case, Launches, TimeLimit, diagnose, directory, kept};
 use slowpath_launch::Identity;
-use slowpath_report::terminal::{self, Style};
-use slowpath_report::{Diagnosis, html_file};
+use slowpath_report::{Diagnosis, html_file, terminal};
 use slowpath_session::running::processes;
 use slowpath_verify::lab_session;
-use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -85,16 +83,9 @@ fn finish(
     progress.step("writing the report");
     let page = html_file::with_diagnosis(directory, identity, diagnosis, progress)?;
     progress.done();
-    show(arguments, directory, &page, diagnosis);
-    Ok(ExitCode::SUCCESS)
-}
-
-fn show(arguments: &DiagnoseArguments, directory: &Path, page: &Path, diagnosis: &Diagnosis) {
-    if arguments.json {
-        print_json(diagnosis);
-    } else {
-        let style = Style::detect(std::io::stdout().is_terminal());
+    show(arguments.json, diagnosis, |diagnosis, style| {
         let commands = kept::commands(directory, diagnosis);
-        print!("{}", terminal::diagnosis_screen(diagnosis, &page.to_string_lossy(), &commands, &style));
-    }
+        terminal::diagnosis_screen(diagnosis, &page.to_string_lossy(), &commands, style)
+    });
+    Ok(ExitCode::SUCCESS)
 }

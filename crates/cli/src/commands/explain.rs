@@ -2,11 +2,10 @@
 //! what is unavailable.
 
 use crate::arguments::ExplainArguments;
-use crate::commands::print_json;
+use crate::commands::show;
 use crate::failure::Failure;
 use slowpath_report::explain::{EXPLAIN_SCHEMA, Explanations, all, found};
-use slowpath_report::terminal::{self, Style};
-use std::io::IsTerminal;
+use slowpath_report::terminal;
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -15,12 +14,10 @@ pub fn run(arguments: &ExplainArguments) -> Result<ExitCode, Failure> {
         Some(name) => found(name)?,
         None => all(),
     };
-    if arguments.json {
-        print_json(&Explanations { schema: EXPLAIN_SCHEMA, names });
-    } else if arguments.name.is_some() {
-        print!("{}", terminal::explained(&names, &Style::detect(std::io::stdout().is_terminal())));
-    } else {
-        print!("{}", terminal::names(&names));
-    }
+    let explained = Explanations { schema: EXPLAIN_SCHEMA, names };
+    show(arguments.json, &explained, |explained, style| match &arguments.name {
+        Some(_) => terminal::explained(&explained.names, style),
+        None => terminal::names(&explained.names),
+    });
     Ok(ExitCode::SUCCESS)
 }

@@ -27,12 +27,8 @@ fn launch(arguments: &LabRunArguments) -> Result<ExitCode, Failure> {
     let progress = Progress::new(arguments.quiet);
     let launched = launches::run(&target, settings(&arguments.device), arguments.runs, &progress)?;
     progress.done();
-    if arguments.json {
-        super::print_json(&launched);
-        return Ok(ExitCode::SUCCESS);
-    }
-    print!("{}", lab_launches(&launched));
-    if !arguments.quiet {
+    super::show(arguments.json, &launched, |launched, _| lab_launches(launched));
+    if !arguments.json && !arguments.quiet {
         for condition in &launched.conditions {
             eprintln!("  {condition}");
         }
@@ -42,14 +38,10 @@ fn launch(arguments: &LabRunArguments) -> Result<ExitCode, Failure> {
 
 fn list(json: bool) -> Result<ExitCode, Failure> {
     let labs = Labs::here();
-    if json {
-        super::print_json(&labs);
-        return Ok(ExitCode::SUCCESS);
-    }
-    if labs.labs.is_empty() {
+    if labs.labs.is_empty() && !json {
         eprintln!("slowpath: there are no labs");
     }
-    print!("{}", lab_list(&labs));
+    super::show(json, &labs, |labs, _| lab_list(labs));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,7 +2,7 @@
 
 use super::client;
 use crate::arguments::android::AndroidLaunchArguments;
-use crate::commands::{print_json, show};
+use crate::commands::show;
 use crate::failure::{self, Failure, Kind};
 use crate::interrupt;
 use crate::progress::Progress;
@@ -48,11 +48,7 @@ fn scripted(arguments: &AndroidLaunchArguments, output: &Path) -> Result<ExitCod
     let urls = arguments.url_list.as_deref();
     let (ended, directory) = launch_packages(&client(&arguments.adb), &settings, urls, output, &progress)?;
     let shown = directory.to_string_lossy();
-    if arguments.json {
-        print_json(&ended.launches);
-    } else {
-        print!("{}", android_launches(&ended.launches, &shown));
-    }
+    show(arguments.json, &ended.launches, |launches, _| android_launches(launches, &shown));
     Ok(ended.failure.map_or(ExitCode::SUCCESS, |failure| {
         failure::report(&failure.hint(format!("what was found is kept in {shown}")), false)
     }))

@@ -7,7 +7,7 @@ mod launch;
 use crate::arguments::android::{
     AdbArguments, AndroidArguments, AndroidAuditArguments, AndroidCollectArguments, AndroidCommand,
 };
-use crate::commands::{print_json, show};
+use crate::commands::show;
 use crate::failure::{self, Failure};
 use crate::interrupt;
 use crate::progress::Progress;
@@ -39,11 +39,7 @@ fn run_collect(arguments: &AndroidCollectArguments) -> Result<ExitCode, Failure>
     let (collected, directory) =
         collect_evidence(&client(&arguments.adb), &arguments.packages, &arguments.output, &progress)?;
     let shown = directory.to_string_lossy();
-    if arguments.json {
-        print_json(&collected.manifest);
-    } else {
-        print!("{}", android_collected(&collected.manifest, &shown));
-    }
+    show(arguments.json, &collected.manifest, |manifest, _| android_collected(manifest, &shown));
     Ok(collected.failure.map_or(ExitCode::SUCCESS, |failure| {
         failure::report(&failure.hint(format!("what was collected is kept in {shown}")), false)
     }))

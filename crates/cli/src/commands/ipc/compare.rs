@@ -2,7 +2,7 @@
 
 use super::{interrupted, ipc_failure, say_gaps, transports};
 use crate::arguments::ipc::IpcCompareArguments;
-use crate::commands::print_json;
+use crate::commands::show;
 use crate::failure::Failure;
 use crate::interrupt;
 use slowpath_ipc::comparison::{Plan, compare};
@@ -15,11 +15,9 @@ pub(super) fn run(arguments: &IpcCompareArguments) -> Result<ExitCode, Failure> 
     let plan = Plan { transports, size: arguments.size, blocks: arguments.blocks as usize, seed: arguments.seed };
     let mut comparison = compare(&plan, &interrupt::requested).map_err(ipc_failure)?;
     comparison.unavailable = gaps;
-    if arguments.json {
-        print_json(&comparison);
-    } else {
+    if !arguments.json {
         say_gaps(&comparison.unavailable);
-        print!("{}", text(&comparison));
     }
+    show(arguments.json, &comparison, |comparison, _| text(comparison));
     Ok(if comparison.complete { ExitCode::SUCCESS } else { interrupted() })
 }

@@ -1,11 +1,12 @@
 //! `slowpath launch ladder`: what each addition to a command costs, cold and warm.
 
-use super::{arms, begin, export, finish, show};
+use super::{arms, begin, export, finish};
 use crate::arguments::launch::{Coldness, LadderArguments};
-use crate::commands::print_json;
+use crate::commands::show;
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use crate::progress::Progress;
+use slowpath_report::terminal;
 use slowpath_verify::benchmark::{self, LADDER_SCHEMA, Ladder};
 use std::process::ExitCode;
 
@@ -28,15 +29,9 @@ pub fn run(arguments: &LadderArguments) -> Result<ExitCode, Failure> {
         export(options, &arms, one)?;
     }
     let ladder = Ladder { schema: LADDER_SCHEMA, cold, warm };
-    if options.json {
-        print_json(&ladder);
-    } else {
-        for (number, benchmark) in ladder.cold.iter().chain(&ladder.warm).enumerate() {
-            if number > 0 {
-                println!();
-            }
-            show(benchmark);
-        }
-    }
+    show(options.json, &ladder, |ladder, style| {
+        let both = ladder.cold.iter().chain(&ladder.warm).map(|one| terminal::benchmark(one, style));
+        both.collect::<Vec<_>>().join("\n")
+    });
     finish(ladder.cold.iter().chain(&ladder.warm))
 }

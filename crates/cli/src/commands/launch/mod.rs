@@ -8,7 +8,7 @@ mod scenario;
 mod selftest;
 
 use crate::arguments::launch::{BenchmarkArguments, BenchmarkOptions, LaunchCommand};
-use crate::commands::{launched, print_json, warn};
+use crate::commands::{launched, show, warn};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;
@@ -16,9 +16,8 @@ use crate::unprivileged::{Work, as_user};
 use crate::whole_file;
 use arms::LaunchArm;
 use slowpath_report::Benchmark;
-use slowpath_report::terminal::{self, Style};
+use slowpath_report::terminal;
 use slowpath_verify::benchmark;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -36,11 +35,7 @@ pub fn run(arguments: &BenchmarkArguments) -> Result<ExitCode, Failure> {
             let measured = benchmark::run(&options.settings(), &arms, options.cold, &progress)?;
             progress.done();
             export(options, &arms, &measured)?;
-            if options.json {
-                print_json(&measured);
-            } else {
-                show(&measured);
-            }
+            show(options.json, &measured, terminal::benchmark);
             finish([&measured])
         }
     }
@@ -50,10 +45,6 @@ pub fn run(arguments: &BenchmarkArguments) -> Result<ExitCode, Failure> {
 fn begin(arms: Vec<LaunchArm>) -> Vec<LaunchArm> {
     arms.iter().take(1).for_each(|arm| warn(&arm.target));
     arms
-}
-
-fn show(benchmark: &Benchmark) {
-    print!("{}", terminal::benchmark(benchmark, &Style::detect(std::io::stdout().is_terminal())));
 }
 
 fn export(options: &BenchmarkOptions, arms: &[LaunchArm], benchmark: &Benchmark) -> Result<(), Failure> {
