@@ -1,4 +1,4 @@
-//! How a command fails: an exit code, the chain of causes, and a hint that fits.
+//! How a command ends: its exit code; and where it fails, the chain of causes, and a hint that fits.
 //!
 //! | code | meaning |
 //! |---|---|
@@ -11,8 +11,10 @@
 
 pub use slowpath_session::failure::{Failure, Kind, failed};
 
+use slowpath_launch::Exit;
 use slowpath_report::terminal::escape_terminal;
 use slowpath_session::failure::PrintedFailure;
+use slowpath_session::interrupt;
 use slowpath_tables::escape_json;
 use std::process::ExitCode;
 
@@ -31,4 +33,21 @@ pub fn report(failure: &Failure, json: bool) -> ExitCode {
         eprintln!("  hint: {}", escape_terminal(hint));
     }
     ExitCode::from(failure.kind() as u8)
+}
+
+/// The exit code after launches: those that failed are reported, whatever else was found, and so is ctrl-C.
+pub fn launched(failed: u32, what: &str) -> ExitCode {
+    match failed {
+        0 if interrupt::requested() => ExitCode::from(Kind::Interrupted as u8),
+        0 => ExitCode::SUCCESS,
+        _ => {
+            eprintln!("slowpath: {failed} {what} failed; they are counted and not timed");
+            ExitCode::from(Kind::Target as u8)
+        }
+    }
+}
+
+/// The status of a command as slowpath's own.
+pub fn exit_code(exit: Option<Exit>) -> ExitCode {
+    ExitCode::from(exit.map_or(Kind::Target as u8, Exit::status))
 }

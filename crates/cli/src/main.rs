@@ -4,14 +4,12 @@
 mod printing;
 
 mod arguments;
+mod command_target;
 mod commands;
 mod failure;
 mod standard_output;
 
-use slowpath_report::progress;
-use slowpath_session::{
-    foreign_file, fresh_directory, interrupt, output_directory, recorded_launch, target, unprivileged, whole_file,
-};
+use slowpath_session::target;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -2,8 +2,10 @@
 
 use super::seconds;
 use clap::{ArgGroup, Args, Subcommand};
+use slowpath_android::as_invoker::Client;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// `slowpath android`.
 #[derive(Debug, Args)]
@@ -40,6 +42,13 @@ pub struct AdbArguments {
     /// Time limit of a command on the device (30, 30s, 10m).
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "60s")]
     pub timeout: f64,
+}
+
+impl From<&AdbArguments> for Client {
+    fn from(arguments: &AdbArguments) -> Self {
+        let timeout = Duration::try_from_secs_f64(arguments.timeout).unwrap_or(Duration::from_secs(60));
+        Self { program: arguments.adb.clone(), serial: arguments.serial.clone(), timeout }
+    }
 }
 
 /// `slowpath android collect`.

@@ -3,11 +3,12 @@
 use crate::arguments::AnalyzeArguments;
 use crate::failure::Failure;
 use crate::printing::show_in_worker;
-use crate::unprivileged::{Work, as_user};
 use slowpath_analysis::printed::Analysis;
 use slowpath_recording::Tables;
 use slowpath_report::terminal;
 use slowpath_session::open_recording;
+use slowpath_session::target::invoker;
+use slowpath_session::unprivileged::{Work, as_user};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -20,7 +21,7 @@ pub fn open(directory: &Path) -> Result<Tables, Failure> {
 /// Runs the command.
 pub fn run(arguments: &AnalyzeArguments) -> Result<ExitCode, Failure> {
     // Of a recording of many threads it is hundreds of MB of JSON.
-    as_user(&super::invoker()?, &Work::reading("analysing the recording").printing(), || {
+    as_user(&invoker()?, &Work::reading("analysing the recording").printing(), || {
         let tables = open(&arguments.recording)?;
         let needed = arguments.training.as_deref().map(open).transpose()?;
         let name = arguments.recording.to_string_lossy().into_owned();

@@ -2,14 +2,15 @@
 
 use crate::arguments::check::CheckArguments;
 use crate::arguments::settings;
-use crate::commands::{show, warn};
+use crate::command_target;
 use crate::failure::{Failure, Kind};
-use crate::interrupt;
-use crate::progress::Progress;
+use crate::printing::show;
 use slowpath_budget::launched::{CheckWanted, check, of_directory, read};
 use slowpath_budget::outcome;
 use slowpath_budget::{Check, Verdict};
+use slowpath_report::progress::Progress;
 use slowpath_report::terminal;
+use slowpath_session::interrupt;
 use slowpath_verify::benchmark::arms;
 use slowpath_verify::conditions::Conditions;
 use std::path::Path;
@@ -29,7 +30,7 @@ pub fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     let given = arguments.recording.as_deref().map(seen).transpose()?;
     let invocation = arguments.invocation(budget.ready.as_ref());
     let arm = arms::one(&(&invocation).into(), arguments.target.clone())?;
-    warn(&arm.target);
+    command_target::warn(&arm.target);
     let targets = std::iter::once(&arm.target);
     let mut conditions = Conditions::prepare(settings(&arguments.device), budget.cold, targets, &progress)?;
     let (max_time, seed) = (arguments.max_time, arguments.seed);

@@ -1,12 +1,13 @@
 //! `slowpath compare`: what changed between two recordings, or two sets of recordings, of one workload.
 
 use crate::arguments::compare::CompareArguments;
-use crate::commands::{invoker, show};
 use crate::failure::Failure;
-use crate::progress::Progress;
-use crate::unprivileged::{Work, as_user};
+use crate::printing::show;
+use slowpath_report::progress::Progress;
 use slowpath_report::terminal::{self, escape_terminal};
 use slowpath_report::{compare_directories, markdown};
+use slowpath_session::target::invoker;
+use slowpath_session::unprivileged::{Work, as_user};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -7,15 +7,16 @@
 
 use crate::arguments::diagnose::DiagnoseArguments;
 use crate::arguments::settings;
-use crate::commands::{invoker, show};
+use crate::command_target;
 use crate::failure::Failure;
-use crate::progress::Progress;
-use crate::target::PATIENCE;
-use crate::{interrupt, recorded_launch};
+use crate::printing::show;
 use slowpath_diagnose::{Case, Launches, TimeLimit, diagnose, directory, kept};
 use slowpath_launch::Identity;
+use slowpath_report::progress::Progress;
 use slowpath_report::{Diagnosis, html_file, terminal};
 use slowpath_session::running::processes;
+use slowpath_session::target::{PATIENCE, invoker};
+use slowpath_session::{interrupt, recorded_launch};
 use slowpath_verify::lab_session;
 use std::path::Path;
 use std::process::ExitCode;
@@ -36,7 +37,7 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
         recorded_launch::require_profile("diagnose")?;
     }
     interrupt::watch();
-    let target = &super::target(&arguments.invocation, &arguments.command, Some(PATIENCE))?;
+    let target = &command_target::of(&arguments.invocation, &arguments.command, Some(PATIENCE))?;
     let directory = &directory::prepare(arguments.output.as_deref(), &target.identity)?;
     let limit = TimeLimit::from_now(arguments.max_time);
     let progress = &Progress::new(arguments.quiet).until(limit.until());

@@ -1,8 +1,8 @@
 //! `slowpath doctor`: what works here, what does not, why, and what would change that.
 
 use crate::arguments::DoctorArguments;
-use crate::commands::show;
 use crate::failure::{Failure, Kind};
+use crate::printing::show;
 use slowpath_ipc::trace;
 use slowpath_report::terminal::{self, escape_terminal};
 use slowpath_verify::doctor::{Doctor, Leftovers};

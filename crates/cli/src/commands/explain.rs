@@ -2,8 +2,8 @@
 //! what is unavailable.
 
 use crate::arguments::ExplainArguments;
-use crate::commands::show;
 use crate::failure::Failure;
+use crate::printing::show;
 use slowpath_report::explain::{EXPLAIN_SCHEMA, Explanations, all, found};
 use slowpath_report::terminal;
 use std::process::ExitCode;

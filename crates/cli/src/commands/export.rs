@@ -2,9 +2,10 @@
 
 use crate::arguments::export::ExportArguments;
 use crate::failure::Failure;
-use crate::progress::Progress;
+use slowpath_report::progress::Progress;
 use slowpath_report::recording_exports::{ExportOptions, ExportWanted, export};
 use slowpath_report::terminal::escape_terminal;
+use slowpath_session::target::invoker;
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -15,7 +16,7 @@ pub fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
         options: ExportOptions { weight: arguments.weight, table: arguments.table.clone() },
         output: arguments.output.as_deref(),
     };
-    let written = export(&wanted, &super::invoker()?, &Progress::new(arguments.quiet))?;
+    let written = export(&wanted, &invoker()?, &Progress::new(arguments.quiet))?;
     for note in written.notes {
         eprintln!("slowpath: note: {}", escape_terminal(&note));
     }

@@ -1,8 +1,8 @@
 //! `slowpath fix`: what a diagnosis proved becomes a change that a person can read before it is made, and take back.
 
 use crate::arguments::fix::{FixApplyArguments, FixArguments, FixCommand, FixUndoArguments};
-use crate::commands::show;
 use crate::failure::{Failure, Kind};
+use crate::printing::show;
 use slowpath_diagnose::kept;
 use slowpath_report::terminal::{fix_applied, fix_list, fix_shown, fix_undone};
 use std::process::ExitCode;

@@ -2,14 +2,14 @@
 
 use crate::arguments::import::ImportArguments;
 use crate::failure::{self, Failure, Kind};
-use crate::foreign_file;
-use crate::interrupt;
-use crate::output_directory;
-use crate::progress::Progress;
-use crate::recorded_launch::now_rfc3339;
-use crate::unprivileged::{Work, as_user};
+use crate::printing::show;
 use slowpath_import::{HEAD, Imported, NotImported, Wanted, import};
+use slowpath_report::progress::Progress;
 use slowpath_report::terminal;
+use slowpath_session::recorded_launch::now_rfc3339;
+use slowpath_session::target::invoker;
+use slowpath_session::unprivileged::{Work, as_user};
+use slowpath_session::{foreign_file, interrupt, output_directory};
 use slowpath_tables::Bytes;
 use std::io::BufReader;
 use std::path::Path;
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 /// Runs the command.
 pub fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
-    let user = super::invoker()?;
+    let user = invoker()?;
     let directory = output_directory::prepare(&arguments.output, &user)?;
     interrupt::watch();
     let imported = as_user(&user, &Work::writing_beneath("importing the trace", &directory), || {
@@ -27,7 +27,7 @@ pub fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
         progress.done();
         imported
     })?;
-    super::show(arguments.json, &imported, |imported, _| terminal::imported(imported));
+    show(arguments.json, &imported, |imported, _| terminal::imported(imported));
     let Some(problem) = imported.problem else { return Ok(ExitCode::SUCCESS) };
     let failure = match interrupt::requested() {
         true => Failure::new(Kind::Interrupted, "interrupted"),

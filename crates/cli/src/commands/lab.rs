@@ -1,11 +1,13 @@
 //! `slowpath lab`: private cold starts by hand.
 
 use crate::arguments::{LabArguments, LabCommand, LabRunArguments, settings};
+use crate::command_target;
 use crate::failure::Failure;
-use crate::interrupt;
-use crate::progress::Progress;
-use crate::target::PATIENCE;
+use crate::printing::show;
+use slowpath_report::progress::Progress;
 use slowpath_report::terminal::{lab_launches, lab_list};
+use slowpath_session::interrupt;
+use slowpath_session::target::PATIENCE;
 use slowpath_verify::doctor::Leftovers;
 use slowpath_verify::lab_launches::{self as launches, Labs};
 use slowpath_verify::lab_session;
@@ -23,11 +25,11 @@ pub fn run(arguments: &LabArguments) -> Result<ExitCode, Failure> {
 fn launch(arguments: &LabRunArguments) -> Result<ExitCode, Failure> {
     lab_session::require("run a lab", true)?;
     interrupt::watch();
-    let target = super::target(&arguments.target.invocation, &arguments.target.command, Some(PATIENCE))?;
+    let target = command_target::of(&arguments.target.invocation, &arguments.target.command, Some(PATIENCE))?;
     let progress = Progress::new(arguments.quiet);
     let launched = launches::run(&target, settings(&arguments.device), arguments.runs, &progress)?;
     progress.done();
-    super::show(arguments.json, &launched, |launched, _| lab_launches(launched));
+    show(arguments.json, &launched, |launched, _| lab_launches(launched));
     if !arguments.json && !arguments.quiet {
         for condition in &launched.conditions {
             eprintln!("  {condition}");
@@ -41,7 +43,7 @@ fn list(json: bool) -> Result<ExitCode, Failure> {
     if labs.labs.is_empty() && !json {
         eprintln!("slowpath: there are no labs");
     }
-    super::show(json, &labs, |labs, _| lab_list(labs));
+    show(json, &labs, |labs, _| lab_list(labs));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -16,7 +16,7 @@ mod fleet;
 mod import;
 mod ipc;
 mod lab;
-pub mod launch;
+mod launch;
 mod layout;
 mod preload;
 mod query;
@@ -27,16 +27,10 @@ mod zygote;
 use crate::arguments::artifacts::ArtifactsCommand;
 use crate::arguments::zygote::ZygoteCommand;
 use crate::arguments::{Arguments, Command, LabCommand};
-use crate::failure::{Failure, Kind};
-use crate::fresh_directory;
-use crate::interrupt;
-use crate::output_directory::unless_empty;
-use crate::printing::{json as print_json, show};
-use crate::recorded_launch::now_rfc3339;
-use crate::target::{Invocation, Target, invoker};
-use std::ffi::OsString;
+use crate::failure::Failure;
+use slowpath_session::output_directory::unless_empty;
+use slowpath_session::{fresh_directory, interrupt};
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// Runs the command of the command line.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -86,35 +80,5 @@ fn dispatch(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Zygote(arguments) => zygote::run(arguments),
         Command::Completions(arguments) => documentation::completions(arguments),
         Command::Man(arguments) => documentation::man(arguments),
-    }
-}
-
-/// The target of a command line, after what the user should know of it; `patience` is how long a launch may take where the user says nothing.
-fn target(
-    invocation: impl Into<Invocation>,
-    command: &[OsString],
-    patience: Option<Duration>,
-) -> Result<Target, Failure> {
-    let target = Target::of(invocation, command.to_vec(), patience)?;
-    warn(&target);
-    Ok(target)
-}
-
-/// What the user should know of a target.
-fn warn(target: &Target) {
-    for warning in &target.warnings {
-        eprintln!("slowpath: warning: {warning}");
-    }
-}
-
-/// The exit code after launches: those that failed are reported, whatever else was found, and so is ctrl-C.
-fn launched(failed: u32, what: &str) -> ExitCode {
-    match failed {
-        0 if interrupt::requested() => ExitCode::from(Kind::Interrupted as u8),
-        0 => ExitCode::SUCCESS,
-        _ => {
-            eprintln!("slowpath: {failed} {what} failed; they are counted and not timed");
-            ExitCode::from(Kind::Target as u8)
-        }
     }
 }

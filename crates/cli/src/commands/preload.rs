@@ -1,15 +1,16 @@
 //! `slowpath preload`: plans are made from recordings, used without privilege, and checked against the files.
 
 use crate::arguments::{PreloadArguments, PreloadCommand};
-use crate::commands::{invoker, show};
 use crate::failure::{Failure, Kind};
-use crate::unprivileged::{Work, as_user};
+use crate::printing::show;
 use slowpath_diagnose::plan_files::{make_plan, read_plan};
 use slowpath_fix::preload_plan::beside::run_beside;
 use slowpath_fix::preload_plan::check::check;
 use slowpath_fix::preload_plan::printed::{PlanChecked, PlanReplayed};
 use slowpath_fix::preload_plan::replay::{ReplayLimits, replay_and_wait};
 use slowpath_report::terminal::{escape_terminal, plan_checked, plan_replayed};
+use slowpath_session::target::invoker;
+use slowpath_session::unprivileged::{Work, as_user};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

@@ -2,20 +2,20 @@
 //! run already.
 
 use crate::arguments::{RecordArguments, StackEvent};
-use crate::commands::invoker;
+use crate::command_target;
 use crate::failure::{self, Failure, Kind};
-use crate::progress::Progress;
-use crate::recorded_launch;
+use crate::printing::json as print_json;
 use crate::standard_output::OutputToError;
-use crate::target::not_ready;
-use crate::{interrupt, output_directory};
 use slowpath_capture::{Options, StackEvents};
 use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
 use slowpath_recording::Manifest;
 use slowpath_report::Recorded;
+use slowpath_report::progress::Progress;
 use slowpath_report::terminal::{recorded, stack_audit};
 use slowpath_session::recorded_command::{self, RecordedCommand};
 use slowpath_session::running::{self, Wanted};
+use slowpath_session::target::{invoker, not_ready};
+use slowpath_session::{interrupt, output_directory, recorded_launch};
 use slowpath_tables::Bytes;
 use std::path::Path;
 use std::process::ExitCode;
@@ -35,7 +35,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     if of_running(arguments) {
         return record_running(arguments);
     }
-    let target = super::target(&arguments.invocation, &arguments.command, None)?;
+    let target = command_target::of(&arguments.invocation, &arguments.command, None)?;
     let directory = output_directory::prepare(&arguments.output, &target.identity)?;
     let progress = Progress::new(arguments.quiet);
     interrupt::watch();
@@ -116,7 +116,7 @@ fn tell(arguments: &RecordArguments, directory: &Path, manifest: Manifest, stop:
         stack_audit(&manifest.counters).iter().for_each(|line| eprintln!("slowpath: {line}"));
     }
     if arguments.json {
-        super::print_json(&Recorded::new(directory, manifest));
+        print_json(&Recorded::new(directory, manifest));
     } else if !arguments.quiet {
         eprintln!("slowpath: {}", recorded(&manifest, directory));
     }

@@ -2,16 +2,17 @@
 
 use crate::arguments::ReportArguments;
 use crate::failure::Failure;
-use crate::progress::Progress;
-use crate::unprivileged::{Work, as_user};
 use slowpath_report::html_file;
+use slowpath_report::progress::Progress;
 use slowpath_report::terminal::escape_terminal;
+use slowpath_session::target::invoker;
+use slowpath_session::unprivileged::{Work, as_user};
 use std::process::ExitCode;
 
 /// Runs the command.
 pub fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
     let what = Work::writing("writing the report", arguments.output.as_path());
-    as_user(&super::invoker()?, &what, || {
+    as_user(&invoker()?, &what, || {
         html_file::of_directory(&arguments.directory, &arguments.output, &Progress::new(true))
     })?;
     eprintln!("slowpath: the report is {}", escape_terminal(&arguments.output.to_string_lossy()));

@@ -1,8 +1,8 @@
 //! `slowpath android context`: story 5's chain, of two contexts that were copied from a device.
 
 use crate::arguments::android::AndroidContextArguments;
-use crate::commands::show;
 use crate::failure::{Failure, Kind, failed};
+use crate::printing::show;
 use slowpath_context::named::existing;
 use slowpath_context::{Here, Snapshot, plan};
 use slowpath_report::ContextComparison;

@@ -1,15 +1,14 @@
 //! `slowpath android launch`: scripted launches over adb, and launches in a trace.
 
-use super::client;
 use crate::arguments::android::AndroidLaunchArguments;
-use crate::commands::show;
 use crate::failure::{self, Failure, Kind};
-use crate::interrupt;
-use crate::progress::Progress;
-use slowpath_android::as_invoker::{launch_packages, read_trace};
+use crate::printing::show;
+use slowpath_android::as_invoker::{Client, launch_packages, read_trace};
 use slowpath_android::launch::LaunchSettings;
 use slowpath_android::startup::StartupKind;
+use slowpath_report::progress::Progress;
 use slowpath_report::terminal::{android_launches, android_startups};
+use slowpath_session::interrupt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -46,7 +45,7 @@ fn scripted(arguments: &AndroidLaunchArguments, output: &Path) -> Result<ExitCod
     };
     let progress = Progress::new(arguments.quiet || arguments.json);
     let urls = arguments.url_list.as_deref();
-    let (ended, directory) = launch_packages(&client(&arguments.adb), &settings, urls, output, &progress)?;
+    let (ended, directory) = launch_packages(&Client::from(&arguments.adb), &settings, urls, output, &progress)?;
     let shown = directory.to_string_lossy();
     show(arguments.json, &ended.launches, |launches, _| android_launches(launches, &shown));
     Ok(ended.failure.map_or(ExitCode::SUCCESS, |failure| {

@@ -4,19 +4,16 @@
 mod context;
 mod launch;
 
-use crate::arguments::android::{
-    AdbArguments, AndroidArguments, AndroidAuditArguments, AndroidCollectArguments, AndroidCommand,
-};
-use crate::commands::show;
+use crate::arguments::android::{AndroidArguments, AndroidAuditArguments, AndroidCollectArguments, AndroidCommand};
 use crate::failure::{self, Failure};
-use crate::interrupt;
-use crate::progress::Progress;
+use crate::printing::show;
 use slowpath_android::as_invoker::{Client, audit_evidence, collect_evidence, repair, write_policy};
 use slowpath_android::audit::AndroidAudit;
+use slowpath_report::progress::Progress;
 use slowpath_report::terminal::{android_audit, android_collected, android_repaired};
+use slowpath_session::interrupt;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// Runs the command.
 pub fn run(arguments: &AndroidArguments) -> Result<ExitCode, Failure> {
@@ -29,15 +26,10 @@ pub fn run(arguments: &AndroidArguments) -> Result<ExitCode, Failure> {
     }
 }
 
-fn client(arguments: &AdbArguments) -> Client {
-    let timeout = Duration::try_from_secs_f64(arguments.timeout).unwrap_or(Duration::from_secs(60));
-    Client { program: arguments.adb.clone(), serial: arguments.serial.clone(), timeout }
-}
-
 fn run_collect(arguments: &AndroidCollectArguments) -> Result<ExitCode, Failure> {
     let progress = Progress::new(arguments.quiet || arguments.json);
     let (collected, directory) =
-        collect_evidence(&client(&arguments.adb), &arguments.packages, &arguments.output, &progress)?;
+        collect_evidence(&Client::from(&arguments.adb), &arguments.packages, &arguments.output, &progress)?;
     let shown = directory.to_string_lossy();
     show(arguments.json, &collected.manifest, |manifest, _| android_collected(manifest, &shown));
     Ok(collected.failure.map_or(ExitCode::SUCCESS, |failure| {
@@ -64,7 +56,7 @@ fn run_repair(
     after: &Path,
 ) -> Result<ExitCode, Failure> {
     let progress = Progress::new(arguments.quiet || arguments.json);
-    let (repair, failure) = repair(&client(&arguments.adb), before, name, after, &progress)?;
+    let (repair, failure) = repair(&Client::from(&arguments.adb), before, name, after, &progress)?;
     show(arguments.json, &repair, |repair, _| android_repaired(&repair.applied) + &android_audit(&repair.after));
     Ok(match failure {
         Some(failure) => failure::report(&failure, false),

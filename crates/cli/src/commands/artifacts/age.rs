@@ -2,10 +2,9 @@
 
 use crate::arguments::InvocationArguments;
 use crate::arguments::artifacts::ArtifactsAgeArguments;
-use crate::commands::context::exit_code;
-use crate::failure::Failure;
-use crate::target::Target;
+use crate::failure::{Failure, exit_code};
 use slowpath_diagnose::aged_artifacts::{launch, require_root};
+use slowpath_session::target::Target;
 use std::process::ExitCode;
 
 /// Runs the command.

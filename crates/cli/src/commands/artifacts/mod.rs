@@ -4,10 +4,10 @@ mod age;
 mod guard;
 
 use crate::arguments::artifacts::{ArtifactsArguments, ArtifactsAuditArguments, ArtifactsCommand};
-use crate::commands::show;
 use crate::failure::Failure;
-use crate::progress::Progress;
+use crate::printing::show;
 use slowpath_diagnose::artifact_audit::{AuditSubject, AuditWanted, audit};
+use slowpath_report::progress::Progress;
 use slowpath_report::terminal::artifacts_audit;
 use std::process::ExitCode;
 

@@ -1,11 +1,12 @@
 //! `slowpath context bisect`: which difference of two contexts makes the same command slower.
 
 use crate::arguments::context::ContextBisectArguments;
-use crate::commands::show;
+use crate::command_target;
 use crate::failure::{Failure, Kind};
-use crate::interrupt;
-use crate::progress::Progress;
+use crate::printing::show;
+use slowpath_report::progress::Progress;
 use slowpath_report::{context_bisection_of, terminal};
+use slowpath_session::interrupt;
 use slowpath_verify::context_bisection::{self, Wanted, patience};
 use std::process::ExitCode;
 
@@ -22,7 +23,7 @@ pub fn run(arguments: &ContextBisectArguments) -> Result<ExitCode, Failure> {
         seed: arguments.seed,
     };
     let patience = patience(wanted.max_time);
-    let target = crate::commands::target(wanted.invocation.clone(), &wanted.command, Some(patience))?;
+    let target = command_target::of(wanted.invocation.clone(), &wanted.command, Some(patience))?;
     let progress = Progress::new(arguments.quiet);
     let bisected = context_bisection::run(&wanted, &target, &progress)?;
     progress.done();

@@ -4,18 +4,15 @@ mod bisect;
 mod run;
 mod syscall_cost;
 
-pub use run::exit_code;
-
 use crate::arguments::context::{ContextArguments, ContextCommand, ContextDiffArguments, ContextReadArguments};
-use crate::commands::{invoker, show};
 use crate::failure::Failure;
-use crate::interrupt;
-use crate::target::Target;
-use crate::unprivileged::{Work, as_user};
-use crate::whole_file;
+use crate::printing::show;
 use slowpath_context::{Here, Snapshot, named};
 use slowpath_report::terminal;
 use slowpath_report::{ContextComparison, ShownContext};
+use slowpath_session::target::{Target, invoker};
+use slowpath_session::unprivileged::{Work, as_user};
+use slowpath_session::{interrupt, whole_file};
 use slowpath_tables::escape_json;
 use std::path::Path;
 use std::process::ExitCode;

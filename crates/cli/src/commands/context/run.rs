@@ -2,19 +2,20 @@
 
 use crate::arguments::InvocationArguments;
 use crate::arguments::context::ContextRunArguments;
-use crate::failure::{Failure, Kind};
-use crate::interrupt::{self, Interruptible};
-use crate::target::{launch_failure, launcher};
+use crate::command_target;
+use crate::failure::{Failure, Kind, exit_code};
 use slowpath_context::{Here, named, plan};
-use slowpath_launch::{EndPolicy, Exit, Launcher, StdioPolicy};
+use slowpath_launch::{EndPolicy, Launcher, StdioPolicy};
 use slowpath_report::terminal::{context_applied, context_not_applied};
+use slowpath_session::interrupt::{self, Interruptible};
+use slowpath_session::target::{launch_failure, launcher};
 use std::process::ExitCode;
 
 /// Runs the command.
 pub(super) fn run(arguments: &ContextRunArguments) -> Result<ExitCode, Failure> {
     let invocation = InvocationArguments::until_exit(&arguments.user, &arguments.env);
     let context = named::named(&arguments.subject, &(&invocation).into())?;
-    let target = crate::commands::target(&invocation, &arguments.command, None)?;
+    let target = command_target::of(&invocation, &arguments.command, None)?;
     let (base, _fresh) = target.spec(EndPolicy::KillTree, StdioPolicy::Inherit)?;
     let plan = plan(&context, &context, &Here::for_target(&target.identity, arguments.trust.trust_context));
     for line in context_not_applied(&plan) {
@@ -31,9 +32,4 @@ pub(super) fn run(arguments: &ContextRunArguments) -> Result<ExitCode, Failure> 
         return Err(Failure::new(Kind::Interrupted, "interrupted"));
     }
     Ok(exit_code(outcome.exit))
-}
-
-/// The status of a command as slowpath's own.
-pub fn exit_code(exit: Option<Exit>) -> ExitCode {
-    ExitCode::from(exit.map_or(Kind::Target as u8, Exit::status))
 }

@@ -1,8 +1,8 @@
 //! `slowpath context syscall-cost`: what system calls cost here, and what a filter costs.
 
 use crate::arguments::context::SyscallCostArguments;
-use crate::commands::show;
 use crate::failure::Failure;
+use crate::printing::show;
 use slowpath_report::terminal;
 use slowpath_syscall_cost::cost;
 

@@ -1,12 +1,12 @@
 //! `slowpath ipc compare`.
 
-use super::{interrupted, ipc_failure, say_gaps, transports};
+use super::failure::{interrupted, ipc_failure, say_gaps, transports};
 use crate::arguments::ipc::IpcCompareArguments;
-use crate::commands::show;
 use crate::failure::Failure;
-use crate::interrupt;
+use crate::printing::show;
 use slowpath_ipc::comparison::{Plan, compare};
 use slowpath_report::ipc::comparison::text;
+use slowpath_session::interrupt;
 use std::process::ExitCode;
 
 /// Runs the command.

@@ -1,7 +1,7 @@
 //! `slowpath ipc doctor`.
 
-use crate::commands::show;
 use crate::failure::Failure;
+use crate::printing::show;
 use slowpath_report::ipc::doctor::text;
 use std::process::ExitCode;
 

@@ -1,13 +1,9 @@
 //! `slowpath ipc latency`: pairs of processes.
 
-use super::{interrupted, ipc_failure, not_here, too_little};
+use super::failure::{interrupted, ipc_failure, not_here, too_little};
 use crate::arguments::ipc::LatencyArguments;
-use crate::commands::{invoker, now_rfc3339, show};
 use crate::failure::{Failure, Kind, failed};
-use crate::interrupt;
-use crate::output_directory::{prepare, remove_empty};
-use crate::recorded_launch::{clock, host};
-use crate::unprivileged::{Work, as_user};
+use crate::printing::show;
 use slowpath_ipc::conditions::Conditions;
 use slowpath_ipc::latency::judgement::{is_enough, judged};
 use slowpath_ipc::latency::{Missed, PairSamples, Placement, Plan, run as run_pairs};
@@ -19,6 +15,11 @@ use slowpath_launch::Identity;
 use slowpath_process::Duty;
 use slowpath_recording::Manifest;
 use slowpath_report::ipc::latency::{parties, text};
+use slowpath_session::interrupt;
+use slowpath_session::output_directory::{prepare, remove_empty};
+use slowpath_session::recorded_launch::{clock, host, now_rfc3339};
+use slowpath_session::target::invoker;
+use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_tables::Unavailable;
 use std::path::Path;
 use std::process::ExitCode;

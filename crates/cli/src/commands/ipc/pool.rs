@@ -1,13 +1,13 @@
 //! `slowpath ipc latency -w N`: the worker pool.
 
-use super::{interrupted, ipc_failure, not_here, too_little};
+use super::failure::{interrupted, ipc_failure, not_here, too_little};
 use crate::arguments::ipc::LatencyArguments;
-use crate::commands::show;
 use crate::failure::Failure;
-use crate::interrupt;
+use crate::printing::show;
 use slowpath_ipc::latency::pool::{Plan, run as run_pool};
 use slowpath_ipc::transport::choice::available;
 use slowpath_report::ipc::pool::text;
+use slowpath_session::interrupt;
 use std::process::ExitCode;
 
 /// Runs the command.

@@ -1,12 +1,13 @@
 //! `slowpath ipc throughput`.
 
-use super::{interrupted, ipc_failure, say_gaps, transports};
+use super::failure::{interrupted, ipc_failure, say_gaps, transports};
 use crate::arguments::ipc::{BenchmarkFormat, ThroughputArguments};
-use crate::commands::{now_rfc3339, print_json};
 use crate::failure::Failure;
-use crate::interrupt;
+use crate::printing::json as print_json;
 use slowpath_ipc::conditions::{Conditions, warnings};
 use slowpath_ipc::throughput::{Plan, google, measure};
+use slowpath_session::interrupt;
+use slowpath_session::recorded_launch::now_rfc3339;
 use std::process::ExitCode;
 
 /// Runs the command.

@@ -4,10 +4,17 @@ pub use slowpath_verify::benchmark::LaunchArm;
 
 use crate::arguments::InvocationArguments;
 use crate::arguments::launch::{BenchmarkArguments, LadderArguments, ScenarioArguments, SelftestArguments};
+use crate::command_target;
 use crate::failure::Failure;
 use slowpath_verify::benchmark::arms::named;
 use slowpath_verify::scenario::browsers;
 use std::ffi::OsString;
+
+/// Says what the user should know of the arms.
+pub fn begin(arms: Vec<LaunchArm>) -> Vec<LaunchArm> {
+    arms.iter().take(1).for_each(|arm| command_target::warn(&arm.target));
+    arms
+}
 
 /// All arms of the command line; the first is what the others are compared with.
 pub fn of(arguments: &BenchmarkArguments) -> Result<Vec<LaunchArm>, Failure> {

@@ -1,10 +1,11 @@
 //! `slowpath launch children`: how long the child processes of recorded launches take until they are ready, by kind.
 
 use crate::arguments::launch::ChildrenArguments;
-use crate::commands::{invoker, show};
 use crate::failure::Failure;
-use crate::unprivileged::{Work, as_user};
+use crate::printing::show;
 use slowpath_report::terminal;
+use slowpath_session::target::invoker;
+use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_verify::children_of_recordings::of_recordings;
 use std::process::ExitCode;
 

@@ -1,12 +1,13 @@
 //! `slowpath launch ladder`: what each addition to a command costs, cold and warm.
 
-use super::{arms, begin, export, finish};
+use super::arms;
+use super::benchmark::{export, finish};
 use crate::arguments::launch::{Coldness, LadderArguments};
-use crate::commands::show;
 use crate::failure::{Failure, Kind};
-use crate::interrupt;
-use crate::progress::Progress;
+use crate::printing::show;
+use slowpath_report::progress::Progress;
 use slowpath_report::terminal;
+use slowpath_session::interrupt;
 use slowpath_verify::benchmark::{self, LADDER_SCHEMA, Ladder};
 use std::process::ExitCode;
 
@@ -17,7 +18,7 @@ pub fn run(arguments: &LadderArguments) -> Result<ExitCode, Failure> {
         return Err(Failure::new(Kind::Usage, "an export holds one table, and this ladder has a cold and a warm one")
             .hint("add --cold or --warm"));
     }
-    let arms = begin(arms::of_ladder(arguments)?);
+    let arms = arms::begin(arms::of_ladder(arguments)?);
     let progress = Progress::new(options.quiet);
     let one = |cold: Option<Coldness>| benchmark::run(&options.settings(), &arms, cold, &progress);
     let cold = (!options.warm).then(|| one(options.cold.or(Some(Coldness::Lab)))).transpose()?;

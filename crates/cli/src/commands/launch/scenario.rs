@@ -1,22 +1,21 @@
 //! `slowpath launch scenario`: pages visited in running browsers.
 
 use super::arms;
-use super::begin;
 use crate::arguments::launch::ScenarioArguments;
-use crate::commands::{launched, show};
-use crate::failure::{Failure, Kind};
-use crate::progress::Progress;
-use crate::target::PATIENCE;
-use crate::unprivileged::{Work, as_user};
+use crate::failure::{Failure, Kind, launched};
+use crate::printing::show;
 use slowpath_browse::pages;
+use slowpath_report::progress::Progress;
 use slowpath_report::terminal;
+use slowpath_session::target::PATIENCE;
+use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_verify::scenario::{self, ScenarioSettings};
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// Runs the command.
 pub fn run(arguments: &ScenarioArguments) -> Result<ExitCode, Failure> {
-    let arms = begin(arms::of_scenario(arguments)?);
+    let arms = arms::begin(arms::of_scenario(arguments)?);
     let first = arms.first().ok_or_else(|| Failure::new(Kind::Usage, "there is no browser"))?;
     // The list is the user's.
     let pages = as_user(&first.target.identity, &Work::reading("reading the list of pages"), || {

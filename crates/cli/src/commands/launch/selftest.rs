@@ -1,13 +1,13 @@
 //! `slowpath launch selftest`: a command against itself, here and now. How often is a difference seen where there is none,
 //! and how small a difference could be seen with so much noise?
 
-use super::{arms, begin};
+use super::arms;
 use crate::arguments::launch::SelftestArguments;
-use crate::commands::show;
 use crate::failure::{Failure, Kind};
-use crate::interrupt;
-use crate::progress::Progress;
+use crate::printing::show;
+use slowpath_report::progress::Progress;
 use slowpath_report::terminal;
+use slowpath_session::interrupt;
 use slowpath_verify::benchmark::selftest;
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ pub fn run(arguments: &SelftestArguments) -> Result<ExitCode, Failure> {
         return Err(Failure::new(Kind::Usage, "a selftest compares one metric, and has neither quantiles nor exports")
             .hint("`--json` prints all that it found"));
     }
-    let arms = begin(arms::of_selftest(arguments)?);
+    let arms = arms::begin(arms::of_selftest(arguments)?);
     let progress = Progress::new(options.quiet);
     let found = selftest::run(&options.settings(), &arms, options.cold, arguments.comparisons, &progress)?;
     progress.done();

@@ -6,13 +6,14 @@ mod trace;
 mod trial;
 
 use crate::arguments::layout::{BEST, LayoutArguments, LayoutCommand, LayoutOrderArguments};
-use crate::commands::{invoker, show};
 use crate::failure::Failure;
-use crate::unprivileged::{Work, as_user};
+use crate::printing::show;
 use slowpath_layout::ordered::{OrderWanted, make};
 use slowpath_layout::repacked::{self, RepackWanted};
 use slowpath_layout::{explained::explained, scored::scored};
 use slowpath_report::terminal::{layout_order, layout_repacked, layout_score, layout_why};
+use slowpath_session::target::invoker;
+use slowpath_session::unprivileged::{Work, as_user};
 use std::process::ExitCode;
 
 /// Runs the command.

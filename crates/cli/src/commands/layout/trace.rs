@@ -2,15 +2,14 @@
 
 use crate::arguments::InvocationArguments;
 use crate::arguments::layout::LayoutTraceArguments;
-use crate::commands::context::exit_code;
-use crate::commands::print_json;
-use crate::failure::{self, Failure, Kind};
-use crate::interrupt;
+use crate::failure::{self, Failure, Kind, exit_code};
+use crate::printing::json as print_json;
 use crate::standard_output::OutputToError;
-use crate::target::Target;
 use slowpath_layout::trace_file::Ended;
 use slowpath_layout::traced;
 use slowpath_report::terminal::{layout_trace_doubts, layout_traced};
+use slowpath_session::interrupt;
+use slowpath_session::target::Target;
 use std::process::ExitCode;
 use std::time::Duration;
 

@@ -1,14 +1,14 @@
 //! `slowpath layout try`: variants of a build, built and launched.
 
 use crate::arguments::layout::LayoutTryArguments;
-use crate::commands::{launched, show};
-use crate::failure::{Failure, Kind};
-use crate::interrupt;
-use crate::progress::Progress;
+use crate::failure::{Failure, Kind, launched};
+use crate::printing::show;
 use slowpath_layout::order::FORMATS;
 use slowpath_layout::trial::variants::{Variant, variant};
 use slowpath_layout::trial::{self, Coolness, Trial};
+use slowpath_report::progress::Progress;
 use slowpath_report::terminal;
+use slowpath_session::interrupt;
 use std::process::ExitCode;
 
 /// Runs the command.

@@ -1,15 +1,17 @@
 //! `slowpath zygote advise`: records a program, or takes a recording of it. What that says of its children is `analysis`'s.
 
 use crate::arguments::zygote::ZygoteAdviseArguments;
-use crate::commands::{invoker, show};
+use crate::command_target;
 use crate::failure::Failure;
-use crate::output_directory::unless_empty;
-use crate::progress::Progress;
-use crate::recorded_launch;
+use crate::printing::show;
 use crate::standard_output::OutputToError;
 use slowpath_analysis::starts::zygote_advice::ZygoteAdvice;
 use slowpath_diagnose::child_starts::{of_launch, of_recording};
+use slowpath_report::progress::Progress;
 use slowpath_report::terminal;
+use slowpath_session::output_directory::unless_empty;
+use slowpath_session::recorded_launch;
+use slowpath_session::target::invoker;
 use slowpath_zygote::preload::single_threaded;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -26,7 +28,7 @@ pub fn run(arguments: &ZygoteAdviseArguments) -> Result<ExitCode, Failure> {
 
 fn recorded(arguments: &ZygoteAdviseArguments) -> Result<ZygoteAdvice, Failure> {
     recorded_launch::require("zygote advise", [])?;
-    let target = crate::commands::target(&arguments.invocation, &arguments.command, None)?;
+    let target = command_target::of(&arguments.invocation, &arguments.command, None)?;
     let set = target.variables();
     let target = target.with(&single_threaded(|name| set.iter().any(|(one, _)| one == name)));
     let _elsewhere = arguments.json.then(OutputToError::divert).transpose()?;

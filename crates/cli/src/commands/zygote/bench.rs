@@ -1,13 +1,14 @@
 //! `slowpath zygote bench`: the ways to have a child, in counterbalanced blocks, one child of each in each block.
 
+use super::preload::preload;
 use crate::arguments::zygote::ZygoteBenchArguments;
-use crate::commands::{launched, show};
-use crate::failure::{Failure, Kind, failed};
-use crate::fresh_directory::FreshDirectory;
-use crate::interrupt;
-use crate::progress::Progress;
+use crate::failure::{Failure, Kind, failed, launched};
+use crate::printing::show;
 use slowpath_launch::Identity;
+use slowpath_report::progress::Progress;
 use slowpath_report::terminal;
+use slowpath_session::fresh_directory::FreshDirectory;
+use slowpath_session::interrupt;
 use slowpath_verify::zygote_bench::{ZygoteBenchSettings, bench};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use std::time::Duration;
 /// Runs the command.
 pub fn run(arguments: &ZygoteBenchArguments) -> Result<ExitCode, Failure> {
     interrupt::watch();
-    let preload = super::preload(&arguments.preload)?;
+    let preload = preload(&arguments.preload)?;
     // Of this process's own user, who preloads too; what a killed one leaves, the next command removes.
     let identity = Identity::of_caller().map_err(failed(Kind::Machine))?;
     let place = FreshDirectory::new(&identity).map_err(failed(Kind::Machine))?;

@@ -1,10 +1,11 @@
 //! `slowpath zygote serve`.
 
+use super::preload::preload;
 use crate::arguments::zygote::ZygoteServeArguments;
-use crate::commands::print_json;
 use crate::failure::{Failure, Kind, failed};
-use crate::foreign_file;
-use crate::unprivileged::become_user;
+use crate::printing::json as print_json;
+use slowpath_session::foreign_file;
+use slowpath_session::unprivileged::become_user;
 use slowpath_zygote::Policy;
 use slowpath_zygote::listener::{Bound, inherited};
 use slowpath_zygote::printed::Served;
@@ -17,7 +18,7 @@ pub fn run(arguments: &ZygoteServeArguments) -> Result<ExitCode, Failure> {
     for warning in become_user(arguments.user.as_deref())? {
         eprintln!("slowpath: warning: {warning}");
     }
-    let preload = super::preload(&arguments.preload)?;
+    let preload = preload(&arguments.preload)?;
     let policy = policy_of(arguments)?;
     let (bound, activated) = socket(arguments)?;
     let listener = bound.as_ref().map(Bound::socket).or(activated.as_ref());

@@ -1,15 +1,14 @@
 //! `slowpath zygote spawn` and `slowpath zygote status`.
 
-use super::spawn_failure;
 use crate::arguments::zygote::{ZygoteSpawnArguments, ZygoteStatusArguments};
-use crate::commands::{invoker, print_json, show};
 use crate::failure::{Failure, Kind};
-use crate::foreign_file;
-use crate::interrupt;
-use crate::unprivileged::{Work, as_user};
+use crate::printing::{json as print_json, show};
 use slowpath_seccomp::{MOST_BYTES, parse};
+use slowpath_session::target::invoker;
+use slowpath_session::unprivileged::{Work, as_user};
+use slowpath_session::{foreign_file, interrupt};
 use slowpath_zygote::printed::{SpawnedChild, ZygoteStatus};
-use slowpath_zygote::{AskedFilter, AskedIdentity, Client, SpawnRequest, Word};
+use slowpath_zygote::{AskedFilter, AskedIdentity, Client, RefusalKind, SpawnError, SpawnRequest, Word};
 use std::ffi::OsStr;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -97,4 +96,26 @@ pub fn status(arguments: &ZygoteStatusArguments) -> Result<ExitCode, Failure> {
     let status = client.and_then(|client| client.status()).map_err(|error| spawn_failure(&error))?;
     show(arguments.json, &ZygoteStatus::from(status), |status, _| status.to_string());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why there is no child, by what it means for the caller.
+fn spawn_failure(error: &SpawnError) -> Failure {
+    let (kind, hint) = match error {
+        SpawnError::Refused(refusal) if refusal.kind == RefusalKind::Malformed => (Kind::Usage, None),
+        SpawnError::Refused(refusal) if refusal.kind == RefusalKind::NotAllowed => {
+            (Kind::Machine, Some("the policy of the zygote says who may ask for what: docs/zygote.md"))
+        }
+        SpawnError::NoZygote { source, .. } if source.kind() == std::io::ErrorKind::TimedOut => (
+            Kind::Machine,
+            Some("`ss -xlp` shows root who listens there; a zygote that is busy takes connections later"),
+        ),
+        SpawnError::NoZygote { .. } => {
+            (Kind::Machine, Some("`slowpath zygote serve --socket PATH --preload WHAT` starts one"))
+        }
+        SpawnError::Stranger { .. } => {
+            (Kind::Usage, Some("--zygote-uid UID asks another user's zygote, who gets what the child is given"))
+        }
+        _ => (Kind::Machine, None),
+    };
+    Failure::from_error(kind, error).hint_if_any(hint)
 }
