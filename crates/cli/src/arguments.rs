@@ -7,6 +7,7 @@ pub mod check;
 mod choice;
 pub mod compare;
 pub mod context;
+mod device;
 pub mod diagnose;
 pub mod documentation;
 pub mod export;
@@ -20,6 +21,8 @@ mod later;
 pub mod launch;
 pub mod layout;
 pub mod query;
+pub mod target;
+mod units;
 pub mod zygote;
 
 use android::AndroidArguments;
@@ -27,6 +30,7 @@ use artifacts::ArtifactsArguments;
 use check::CheckArguments;
 use compare::CompareArguments;
 use context::ContextArguments;
+use device::DeviceArguments;
 use diagnose::DiagnoseArguments;
 use documentation::{CompletionsArguments, ManArguments};
 use export::ExportArguments;
@@ -38,15 +42,12 @@ use later::Later;
 use launch::BenchmarkArguments;
 use layout::LayoutArguments;
 use query::QueryArguments;
+use target::{InvocationArguments, TargetArguments};
+use units::{bytes, seconds};
 use zygote::ZygoteArguments;
 
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use regex::Regex;
-use slowpath_lab::{Settings, Throttle};
-use slowpath_launch::ReadyWhen;
-use slowpath_session::target::Invocation;
-use slowpath_tables::Bytes;
-use slowpath_tables::written::duration;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -140,59 +141,6 @@ pub enum Command {
     Man(Later<ManArguments>),
 }
 
-/// How a target is launched.
-#[derive(Debug, Args)]
-pub struct InvocationArguments {
-    /// Who the target runs as: a name or a uid (default: the user who called sudo, else the caller).
-    #[arg(long, value_name = "USER")]
-    pub user: Option<String>,
-    /// When the target counts as ready: exit, line:REGEX, file:PATH, tcp:[HOST:]PORT, http://URL, notify, or browser[:PAGE]
-    /// (a page is served on loopback, `{url}` in the command is its address, its first script calls back).
-    #[arg(long, value_name = "WHEN", default_value = "exit")]
-    pub ready: ReadyWhen,
-    /// Abort a launch that is not ready after this many seconds.
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
-    pub timeout: Option<f64>,
-    /// Set a variable in the target's environment.
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub env: Vec<OsString>,
-}
-
-impl InvocationArguments {
-    /// Those of a command that is ready when it has ended.
-    pub fn until_exit(user: &Option<String>, env: &[OsString]) -> Self {
-        Self { user: user.clone(), ready: ReadyWhen::Exit, timeout: None, env: env.to_vec() }
-    }
-}
-
-impl From<&InvocationArguments> for Invocation {
-    fn from(arguments: &InvocationArguments) -> Self {
-        let InvocationArguments { user, ready, timeout, env } = arguments;
-        Self { user: user.clone(), ready: ready.clone(), timeout: *timeout, env: env.clone() }
-    }
-}
-
-/// The target and how it is launched.
-#[derive(Debug, Args)]
-pub struct TargetArguments {
-    /// How.
-    #[command(flatten)]
-    pub invocation: InvocationArguments,
-    /// The command; `{tmp}` in it (and in --env) becomes a fresh empty directory for each launch.
-    #[arg(last = true, required = true, value_name = "CMD")]
-    pub command: Vec<OsString>,
-}
-
-/// Bytes of a size such as `128K` or `4G`.
-fn bytes(text: &str) -> Result<u64, String> {
-    text.parse().map(|Bytes(bytes)| bytes)
-}
-
-/// Seconds of a time such as `30`, `30s`, `0.5s` or `10m`.
-fn seconds(text: &str) -> Result<f64, String> {
-    duration(text).map(|time| time.as_secs_f64())
-}
-
 /// `slowpath doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
@@ -202,33 +150,6 @@ pub struct DoctorArguments {
     /// Remove leftovers of killed slowpath processes (labs, cgroups, fresh directories).
     #[arg(long)]
     pub clean: bool,
-}
-
-/// Conditions of the lab's device.
-#[derive(Clone, Debug, Args)]
-pub struct DeviceArguments {
-    /// Readahead of the lab's device.
-    #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "128K")]
-    pub readahead: u64,
-    /// Limit reads from the lab's device to this many operations per second.
-    #[arg(long, value_name = "N")]
-    pub iops: Option<u64>,
-    /// Limit reads from the lab's device to this many bytes per second (K, M, G).
-    #[arg(long, value_name = "B", value_parser = bytes)]
-    pub bandwidth: Option<u64>,
-}
-
-/// The settings of a lab's device.
-pub fn settings(arguments: &DeviceArguments) -> Settings {
-    let throttled = arguments.iops.is_some() || arguments.bandwidth.is_some();
-    Settings {
-        read_ahead_kb: arguments.readahead / 1024,
-        throttle: throttled.then(|| Throttle {
-            iops: arguments.iops.unwrap_or(0),
-            bytes_per_second: arguments.bandwidth.unwrap_or(0),
-        }),
-        from_memory: false,
-    }
 }
 
 /// Events that can be recorded with their call stacks.

@@ -18,7 +18,5 @@ pub fn of(
 
 /// What the user should know of a target.
 pub fn warn(target: &Target) {
-    for warning in &target.warnings {
-        eprintln!("slowpath: warning: {warning}");
-    }
+    target.warnings.iter().for_each(|warning| eprintln!("slowpath: warning: {warning}"));
 }

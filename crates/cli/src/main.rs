@@ -9,7 +9,6 @@ mod commands;
 mod failure;
 mod standard_output;
 
-use slowpath_session::target;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -19,7 +18,7 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == slowpath_zygote::template::LIBRARY_ARGUMENT) {
         return ExitCode::from(slowpath_zygote::template::library_main(std::env::args_os().skip(2)));
     }
-    target::remember_limits();
+    slowpath_session::target::remember_limits();
     slowpath_process::remember_panics();
     printing::guarded(|| {
         let (arguments, is_json) = match arguments::read(std::env::args_os()) {

@@ -1,6 +1,6 @@
 //! The command line of `slowpath android`.
 
-use super::seconds;
+use super::units::seconds;
 use clap::{ArgGroup, Args, Subcommand};
 use slowpath_android::as_invoker::Client;
 use std::ffi::OsString;

@@ -1,6 +1,8 @@
 //! The command line of `slowpath check`.
 
-use super::{DeviceArguments, InvocationArguments, seconds};
+use super::device::DeviceArguments;
+use super::target::InvocationArguments;
+use super::units::seconds;
 use clap::Args;
 use slowpath_launch::ReadyWhen;
 use slowpath_tables::written::duration;

@@ -1,6 +1,6 @@
 //! The arguments of `slowpath context`.
 
-use super::InvocationArguments;
+use super::target::InvocationArguments;
 use clap::{Args, Subcommand};
 use slowpath_tables::written::duration;
 use slowpath_verify::Metric;

@@ -1,7 +1,9 @@
 //! Arguments of `slowpath diagnose`.
 
 use super::choice::choice;
-use super::{DeviceArguments, InvocationArguments, seconds};
+use super::device::DeviceArguments;
+use super::target::InvocationArguments;
+use super::units::seconds;
 use clap::Args;
 use clap::builder::TypedValueParser;
 use slowpath_diagnose::ArmSet;

@@ -21,7 +21,7 @@ pub struct ImportArguments {
     #[arg(long, value_name = "DIR")]
     pub symbols: Vec<PathBuf>,
     /// Stop when the recording reaches this size on disk (K, M, G); what was read until then is kept.
-    #[arg(long, value_name = "SIZE", value_parser = super::bytes, default_value = "4G")]
+    #[arg(long, value_name = "SIZE", value_parser = super::units::bytes, default_value = "4G")]
     pub max_size: u64,
     /// Print one JSON object.
     #[arg(long)]

@@ -1,8 +1,9 @@
 //! The command line of `slowpath launch`.
 
 use super::choice::choice;
+use super::device::DeviceArguments;
 use super::later::Later;
-use super::{DeviceArguments, InvocationArguments};
+use super::target::InvocationArguments;
 use clap::builder::TypedValueParser;
 use clap::{Args, Subcommand};
 use slowpath_report::exports::{self, BenchmarkExport};
@@ -109,7 +110,7 @@ pub struct ScenarioArguments {
     #[arg(long, value_name = "T", value_parser = duration, default_value = "30m")]
     pub max_time: Duration,
     /// Abort a start or a page load after this many seconds.
-    #[arg(long, value_name = "TIME", value_parser = super::seconds)]
+    #[arg(long, value_name = "TIME", value_parser = super::units::seconds)]
     pub timeout: Option<f64>,
     /// Who the browsers run as: a name or a uid (default: the user who called sudo, else the caller).
     #[arg(long, value_name = "USER")]
@@ -209,7 +210,7 @@ impl BenchmarkOptions {
             max_blocks: self.max_blocks,
             max_time: self.max_time,
             seed: self.seed,
-            device: super::settings(&self.device),
+            device: self.device.settings(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The command line of `slowpath layout`.
 
 use super::launch::BenchmarkOptions;
-use super::seconds;
+use super::units::seconds;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, value_parser};
 use slowpath_layout::order::{ALGORITHMS, FORMATS};

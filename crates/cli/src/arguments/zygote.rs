@@ -1,6 +1,7 @@
 //! The command line of `slowpath zygote`.
 
-use super::{InvocationArguments, seconds};
+use super::target::InvocationArguments;
+use super::units::seconds;
 use clap::{ArgGroup, Args, Subcommand};
 use slowpath_zygote::Namespace;
 use slowpath_zygote::policy::duration;

@@ -1,15 +1,13 @@
 //! `slowpath check`: a budget for the launches of a command, for a pipeline. The work is `slowpath_budget::launched`'s.
 
 use crate::arguments::check::CheckArguments;
-use crate::arguments::settings;
 use crate::command_target;
 use crate::failure::{Failure, Kind};
 use crate::printing::show;
 use slowpath_budget::launched::{CheckWanted, check, of_directory, read};
 use slowpath_budget::outcome;
 use slowpath_budget::{Check, Verdict};
-use slowpath_report::progress::Progress;
-use slowpath_report::terminal;
+use slowpath_report::{progress::Progress, terminal};
 use slowpath_session::interrupt;
 use slowpath_verify::benchmark::arms;
 use slowpath_verify::conditions::Conditions;
@@ -32,7 +30,7 @@ pub fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     let arm = arms::one(&(&invocation).into(), arguments.target.clone())?;
     command_target::warn(&arm.target);
     let targets = std::iter::once(&arm.target);
-    let mut conditions = Conditions::prepare(settings(&arguments.device), budget.cold, targets, &progress)?;
+    let mut conditions = Conditions::prepare(arguments.device.settings(), budget.cold, targets, &progress)?;
     let (max_time, seed) = (arguments.max_time, arguments.seed);
     let check = check(CheckWanted { budget: &budget, arm, max_time, seed, given }, &mut conditions, &progress)?;
     show(arguments.json, &check, |shown, _| terminal::check(shown));

@@ -6,7 +6,6 @@
 //! Owns the words of the command line, the page and the screen; the work is `slowpath_diagnose`'s.
 
 use crate::arguments::diagnose::DiagnoseArguments;
-use crate::arguments::settings;
 use crate::command_target;
 use crate::failure::Failure;
 use crate::printing::show;
@@ -45,7 +44,7 @@ pub fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
         target,
         directory,
         progress,
-        settings: settings(&arguments.device),
+        settings: arguments.device.settings(),
         set: arguments.arms,
         blocks: arguments.blocks,
         seed: arguments.seed,

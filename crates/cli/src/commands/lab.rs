@@ -1,6 +1,6 @@
 //! `slowpath lab`: private cold starts by hand.
 
-use crate::arguments::{LabArguments, LabCommand, LabRunArguments, settings};
+use crate::arguments::{LabArguments, LabCommand, LabRunArguments};
 use crate::command_target;
 use crate::failure::Failure;
 use crate::printing::show;
@@ -27,7 +27,7 @@ fn launch(arguments: &LabRunArguments) -> Result<ExitCode, Failure> {
     interrupt::watch();
     let target = command_target::of(&arguments.target.invocation, &arguments.target.command, Some(PATIENCE))?;
     let progress = Progress::new(arguments.quiet);
-    let launched = launches::run(&target, settings(&arguments.device), arguments.runs, &progress)?;
+    let launched = launches::run(&target, arguments.device.settings(), arguments.runs, &progress)?;
     progress.done();
     show(arguments.json, &launched, |launched, _| lab_launches(launched));
     if !arguments.json && !arguments.quiet {

@@ -1,7 +1,7 @@
 //! `slowpath artifacts age`: a command that finds artifacts unreadable, stale or missing, as elsewhere, in mounts of its own.
 
-use crate::arguments::InvocationArguments;
 use crate::arguments::artifacts::ArtifactsAgeArguments;
+use crate::arguments::target::InvocationArguments;
 use crate::failure::{Failure, exit_code};
 use slowpath_diagnose::aged_artifacts::{launch, require_root};
 use slowpath_session::target::Target;

@@ -1,7 +1,7 @@
 //! `slowpath context run`: a command in the context of a process or of a saved one.
 
-use crate::arguments::InvocationArguments;
 use crate::arguments::context::ContextRunArguments;
+use crate::arguments::target::InvocationArguments;
 use crate::command_target;
 use crate::failure::{Failure, Kind, exit_code};
 use slowpath_context::{Here, named, plan};

@@ -2,8 +2,8 @@
 
 pub use slowpath_verify::benchmark::LaunchArm;
 
-use crate::arguments::InvocationArguments;
 use crate::arguments::launch::{BenchmarkArguments, LadderArguments, ScenarioArguments, SelftestArguments};
+use crate::arguments::target::InvocationArguments;
 use crate::command_target;
 use crate::failure::Failure;
 use slowpath_verify::benchmark::arms::named;

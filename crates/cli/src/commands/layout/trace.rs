@@ -1,7 +1,7 @@
 //! `slowpath layout trace`: a command under the tracer.
 
-use crate::arguments::InvocationArguments;
 use crate::arguments::layout::LayoutTraceArguments;
+use crate::arguments::target::InvocationArguments;
 use crate::failure::{self, Failure, Kind, exit_code};
 use crate::printing::json as print_json;
 use crate::standard_output::OutputToError;

@@ -6,8 +6,7 @@ use crate::printing::show;
 use slowpath_layout::order::FORMATS;
 use slowpath_layout::trial::variants::{Variant, variant};
 use slowpath_layout::trial::{self, Coolness, Trial};
-use slowpath_report::progress::Progress;
-use slowpath_report::terminal;
+use slowpath_report::{progress::Progress, terminal};
 use slowpath_session::interrupt;
 use std::process::ExitCode;
 
