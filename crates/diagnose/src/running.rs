@@ -38,7 +38,7 @@ const LONGEST: u64 = 2 << 20;
 
 /// What the recording shows.
 #[derive(Serialize, Deserialize)]
-struct Found {
+struct RecordedProcesses {
     findings: Vec<Finding>,
     looked_for: LookedFor,
     proposals: Vec<Proposal>,
@@ -114,7 +114,12 @@ fn real_ids(status: &str) -> Option<RunsAs> {
 }
 
 /// Reads the recording, and makes the fixes. As the invoker.
-fn found(directory: &Path, seen: &[Seen], machine: &Machine, progress: &dyn Progress) -> Result<Found, Failure> {
+fn found(
+    directory: &Path,
+    seen: &[Seen],
+    machine: &Machine,
+    progress: &dyn Progress,
+) -> Result<RecordedProcesses, Failure> {
     let tables = open(directory, |text| progress.warn(text))?;
     let mut unavailable = tables.manifest.unavailable.clone();
     let (findings, looked_for) = looked_for::search(&tables, None, Condition::Running);
@@ -149,7 +154,7 @@ fn found(directory: &Path, seen: &[Seen], machine: &Machine, progress: &dyn Prog
     let ended = tables.manifest.ended.unwrap_or(tables.manifest.started);
     let watched = Quantity::exact((ended - tables.manifest.started).as_ms() / 1e3, Unit::S);
     let round_trips = round_trips_of(&tables);
-    Ok(Found {
+    Ok(RecordedProcesses {
         findings,
         looked_for,
         proposals,
@@ -180,7 +185,7 @@ fn command_line(bytes: &[u8]) -> Option<String> {
     shlex::try_join(text.split('\0')).ok()
 }
 
-fn summarize(place: &Path, words: String, stop: String, seen: &[Seen], found: Found) -> Diagnosis {
+fn summarize(place: &Path, words: String, stop: String, seen: &[Seen], found: RecordedProcesses) -> Diagnosis {
     let line = seen.first().and_then(|seen| command_line(&seen.command_line)).unwrap_or_else(|| "COMMAND".to_owned());
     let again = format!("slowpath diagnose --warm -- {line}");
     let verdict = |proposal: &Proposal| -> Verdict {

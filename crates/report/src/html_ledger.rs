@@ -40,9 +40,9 @@ pub struct LedgerSum {
 }
 
 /// What a thread or process adds to a sum: its time, its rows, and what is unexplained.
-type Part<'a> = (&'a Quantity, &'a [LedgerRow], Option<&'a Quantity>);
+type TimeRows<'a> = (&'a Quantity, &'a [LedgerRow], Option<&'a Quantity>);
 
-fn sum<'a>(parts: impl Iterator<Item = Part<'a>>) -> Option<LedgerSum> {
+fn sum<'a>(parts: impl Iterator<Item = TimeRows<'a>>) -> Option<LedgerSum> {
     let (mut count, mut time, mut unexplained) = (0, 0.0, None);
     let mut by_category: BTreeMap<Category, f64> = BTreeMap::new();
     for (whole, rows, rest) in parts {

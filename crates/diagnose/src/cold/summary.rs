@@ -2,7 +2,7 @@
 
 use super::plans::Candidate;
 use super::prediction::Predicted;
-use super::recorded::Found;
+use super::recorded::RecordedLaunch;
 use super::training::Trained;
 use crate::arm_summary;
 use crate::blocks::Ended;
@@ -40,7 +40,7 @@ pub struct Input<'a> {
     /// The trainings.
     pub trained: &'a Trained,
     /// What they show.
-    pub found: &'a Found,
+    pub found: &'a RecordedLaunch,
     /// The prediction.
     pub predicted: Option<&'a Predicted>,
     /// The device's settings.

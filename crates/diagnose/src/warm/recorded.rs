@@ -36,7 +36,7 @@ const LEAST_UNRECORDED: f64 = 0.25;
 
 /// What the recorded launch gave.
 #[derive(Serialize, Deserialize)]
-pub struct Found {
+pub struct RecordedLaunch {
     /// Hidden costs, most costly first.
     pub findings: Vec<Finding>,
     /// What it was searched for.
@@ -113,7 +113,7 @@ pub fn found(
     directory: &Path,
     unrecorded: Option<f64>,
     progress: &dyn Progress,
-) -> Result<Found, Failure> {
+) -> Result<RecordedLaunch, Failure> {
     progress.step("looking for hidden costs");
     let environment = target.variables();
     let who = RunsAs { uid: target.identity.uid, gid: target.identity.gid };
@@ -134,7 +134,7 @@ pub fn found(
             .map(|proposal| Predicted { fix: &proposal.plan.name, change_of_cpu_time: proposal.predicted })
             .collect();
         write_json(directory, PREDICTION_FILE, &predicted)?;
-        Ok(Found {
+        Ok(RecordedLaunch {
             need_lab: proposal::others(&findings),
             findings,
             looked_for,

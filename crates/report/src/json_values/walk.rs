@@ -10,12 +10,12 @@ const VERSION: &str = "schema";
 /// Those of a document.
 pub(super) fn enumerations(document: &str, schema: &Value) -> Vec<JsonEnumeration> {
     let mut walk = Walk::default();
-    walk.node(schema, Place::default());
+    walk.node(schema, NodeContext::default());
     for (name, node) in schema.get("$defs").and_then(Value::as_object).into_iter().flatten() {
-        walk.node(node, Place { definition: Some(name), ..Place::default() });
+        walk.node(node, NodeContext { definition: Some(name), ..NodeContext::default() });
     }
     let Walk { found, holders } = walk;
-    let enumeration = |one: Found<'_>| {
+    let enumeration = |one: FoundEnumeration<'_>| {
         let of_definition = one.place.definition.filter(|_| one.place.field.is_none());
         let held = of_definition.and_then(|name| holders.get(name)).into_iter().flatten();
         let fields: BTreeSet<&str> =
@@ -38,7 +38,7 @@ fn plain(comment: &str) -> String {
 
 /// Where a node stands.
 #[derive(Clone, Copy, Default)]
-struct Place<'a> {
+struct NodeContext<'a> {
     /// The definition that it is part of.
     definition: Option<&'a str>,
     /// The field whose value it describes; none for the definition itself.
@@ -48,8 +48,8 @@ struct Place<'a> {
 }
 
 /// An enumeration.
-struct Found<'a> {
-    place: Place<'a>,
+struct FoundEnumeration<'a> {
+    place: NodeContext<'a>,
     /// Fields that say which variant of a table it is.
     tags: BTreeSet<&'a str>,
     /// Each value with its description.
@@ -58,17 +58,17 @@ struct Found<'a> {
 
 #[derive(Default)]
 struct Walk<'a> {
-    found: Vec<Found<'a>>,
+    found: Vec<FoundEnumeration<'a>>,
     /// The fields that refer to each definition.
     holders: BTreeMap<&'a str, BTreeSet<&'a str>>,
 }
 
 impl<'a> Walk<'a> {
-    fn node(&mut self, node: &'a Value, place: Place<'a>) {
+    fn node(&mut self, node: &'a Value, place: NodeContext<'a>) {
         match node {
             Value::Array(nodes) => nodes.iter().for_each(|node| self.node(node, place)),
             Value::Object(node) => {
-                let place = Place { about: text(node, "description").unwrap_or(place.about), ..place };
+                let place = NodeContext { about: text(node, "description").unwrap_or(place.about), ..place };
                 self.note(place, BTreeSet::new(), words(node, place.about));
                 self.parts(node, place, false);
             }
@@ -76,14 +76,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn note(&mut self, place: Place<'a>, tags: BTreeSet<&'a str>, values: Vec<(&'a str, &'a str)>) {
+    fn note(&mut self, place: NodeContext<'a>, tags: BTreeSet<&'a str>, values: Vec<(&'a str, &'a str)>) {
         if !values.is_empty() && place.field != Some(VERSION) {
-            self.found.push(Found { place, tags, values });
+            self.found.push(FoundEnumeration { place, tags, values });
         }
     }
 
     /// What a node refers to and consists of; the words of a variant were noted with those of the others.
-    fn parts(&mut self, node: &'a Map<String, Value>, place: Place<'a>, is_variant: bool) {
+    fn parts(&mut self, node: &'a Map<String, Value>, place: NodeContext<'a>, is_variant: bool) {
         let target = text(node, "$ref").and_then(|path| path.rsplit('/').next());
         if let (Some(definition), Some(field)) = (target, place.field) {
             self.holders.entry(definition).or_default().insert(field);
@@ -98,15 +98,15 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn fields(&mut self, fields: &'a Map<String, Value>, place: Place<'a>, is_variant: bool) {
+    fn fields(&mut self, fields: &'a Map<String, Value>, place: NodeContext<'a>, is_variant: bool) {
         for (field, node) in fields {
             if !is_variant || tag(node).is_none() {
-                self.node(node, Place { field: Some(field), about: "", ..place });
+                self.node(node, NodeContext { field: Some(field), about: "", ..place });
             }
         }
     }
 
-    fn variants(&mut self, variants: &'a [Value], place: Place<'a>) {
+    fn variants(&mut self, variants: &'a [Value], place: NodeContext<'a>) {
         let (mut tags, mut values) = (BTreeSet::new(), Vec::new());
         for variant in variants.iter().filter_map(Value::as_object) {
             values.extend(words(variant, place.about));

@@ -32,7 +32,7 @@ impl<'a> Stacks<'a> {
         if used.is_empty() {
             return;
         }
-        let mut places = Places::default();
+        let mut places = FrameTables::default();
         // Numbers of the functions of each frame, the outermost first.
         let mut functions: Vec<Vec<u64>> = vec![Vec::new(); self.stacks.frames().len()];
         let mut stacks = Vec::with_capacity(used.len());
@@ -58,7 +58,7 @@ impl<'a> Stacks<'a> {
 
 /// Frames and what they are made of.
 #[derive(Default)]
-struct Places {
+struct FrameTables {
     functions: Interned,
     paths: Interned,
     build_ids: Interned,
@@ -68,7 +68,7 @@ struct Places {
     frames: Vec<Frame>,
 }
 
-impl Places {
+impl FrameTables {
     /// Adds a frame for each function at a place, the outermost first.
     fn add(&mut self, frame: &CodeFrame) -> Vec<u64> {
         let (path, address, build_id) = match frame.place {
