@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     printing::guarded(|| {
         let (arguments, is_json) = match arguments::read(std::env::args_os()) {
             Ok(read) => read,
-            Err(told) => return printing::command_line(&told),
+            Err(error) => return printing::command_line(&error),
         };
         match commands::run(&arguments) {
             Ok(code) => code,

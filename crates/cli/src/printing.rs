@@ -70,16 +70,16 @@ pub fn guarded(work: impl FnOnce() -> ExitCode) -> ExitCode {
 }
 
 /// Help, a version, or what is wrong with the command line, whose words may be names of files.
-pub fn command_line(told: &clap::Error) -> ExitCode {
-    let is_shown = if told.use_stderr() { io::stderr().is_terminal() } else { io::stdout().is_terminal() };
-    let text = told.render();
+pub fn command_line(error: &clap::Error) -> ExitCode {
+    let is_shown = if error.use_stderr() { io::stderr().is_terminal() } else { io::stdout().is_terminal() };
+    let text = error.render();
     let text = if is_shown { text.ansi().to_string() } else { text.to_string() };
-    if told.use_stderr() {
+    if error.use_stderr() {
         ::std::eprint!("{}", screen(&text))
     } else {
         print!("{text}")
     }
-    ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(2))
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 /// A result: the one JSON object of a command, or its screen.

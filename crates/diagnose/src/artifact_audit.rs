@@ -43,8 +43,8 @@ pub struct AuditWanted {
     pub most_entries: u64,
 }
 
-/// Who hears what goes on.
-struct Told<'a> {
+/// Where an audit says what goes on, and what it decides for whom.
+struct Messages<'a> {
     progress: &'a dyn Progress,
     say: &'a dyn Fn(&str),
 }
@@ -54,12 +54,12 @@ struct Told<'a> {
 /// # Errors
 /// There is no such user, file, recording or process, or the machine cannot be read.
 pub fn audit(wanted: &AuditWanted, progress: &dyn Progress, say: &dyn Fn(&str)) -> Result<Audited, Failure> {
-    let told = &Told { progress, say };
+    let messages = &Messages { progress, say };
     match &wanted.subject {
-        AuditSubject::Listing(listing) => of_listing(listing, asked_about(wanted.user.as_deref(), told)?),
-        AuditSubject::Recording(recording) => of_recording(recording, wanted, told),
-        AuditSubject::Process(pid) => of_process(*pid, wanted, told),
-        AuditSubject::Paths(paths) => of_paths(paths, wanted, told),
+        AuditSubject::Listing(listing) => of_listing(listing, asked_about(wanted.user.as_deref(), messages)?),
+        AuditSubject::Recording(recording) => of_recording(recording, wanted, messages),
+        AuditSubject::Process(pid) => of_process(*pid, wanted, messages),
+        AuditSubject::Paths(paths) => of_paths(paths, wanted, messages),
     }
 }
 
@@ -76,29 +76,29 @@ fn of_listing(listing: &Path, user: Identity) -> Result<Audited, Failure> {
 }
 
 /// An audit of what a recording names, as it is now.
-fn of_recording(recording: &Path, wanted: &AuditWanted, told: &Told<'_>) -> Result<Audited, Failure> {
+fn of_recording(recording: &Path, wanted: &AuditWanted, messages: &Messages<'_>) -> Result<Audited, Failure> {
     let what = Work::reading("reading the recording");
     let recorded = as_user(&invoker()?, &what, || {
-        let tables = open_recording::open(recording, |text| told.progress.warn(text))?;
+        let tables = open_recording::open(recording, |text| messages.progress.warn(text))?;
         Ok(named(&tables))
     })?;
     let user = match (&wanted.user, recorded.uid) {
-        (Some(user), _) => asked_about(Some(user), told)?,
+        (Some(user), _) => asked_about(Some(user), messages)?,
         // Everything is usable for root: what others would have been denied is what the recording does not show.
         (None, Some(0)) => {
-            (told.say)(
+            (messages.say)(
                 "the recorded command ran as root: this shows what root hides, what another user cannot use of the same files",
             );
-            asked_about(None, told)?
+            asked_about(None, messages)?
         }
-        (None, Some(uid)) => asked_about(Some(&uid.to_string()), told)?,
+        (None, Some(uid)) => asked_about(Some(&uid.to_string()), messages)?,
         (None, None) => {
             let why = "the recording is of running processes, which need not have one user";
             return Err(Failure::new(Kind::Usage, why).hint("--as says for whom is decided"));
         }
     };
     let paths: Vec<PathBuf> = recorded.paths.iter().map(PathBuf::from).collect();
-    let mut audited = of_machine(wanted, told, |machine, limits, step| {
+    let mut audited = of_machine(wanted, messages, |machine, limits, step| {
         let identity = on(machine, after_login(&user));
         let found = audit_paths(machine, &identity, &borrowed(&paths), limits, step);
         Ok(Audited::new(user.user, identity, found))
@@ -108,10 +108,10 @@ fn of_recording(recording: &Path, wanted: &AuditWanted, told: &Told<'_>) -> Resu
 }
 
 /// An audit of what a running process has mapped, and of what lies beside it.
-fn of_process(pid: u32, wanted: &AuditWanted, told: &Told<'_>) -> Result<Audited, Failure> {
-    let user = wanted.user.as_deref().map(|user| asked_about(Some(user), told)).transpose()?;
+fn of_process(pid: u32, wanted: &AuditWanted, messages: &Messages<'_>) -> Result<Audited, Failure> {
+    let user = wanted.user.as_deref().map(|user| asked_about(Some(user), messages)).transpose()?;
     let running = Running::read(pid)?;
-    of_machine(wanted, told, |machine, limits, step| {
+    of_machine(wanted, messages, |machine, limits, step| {
         let no_identity = || Failure::new(Kind::Machine, format!("/proc/{pid}/status does not say who the process is"));
         let (name, identity) = match user {
             Some(user) => (user.user.clone(), after_login(&user)),
@@ -124,10 +124,10 @@ fn of_process(pid: u32, wanted: &AuditWanted, told: &Told<'_>) -> Result<Audited
 }
 
 /// An audit of the paths of the command line, or of those where artifacts usually lie.
-fn of_paths(paths: &[PathBuf], wanted: &AuditWanted, told: &Told<'_>) -> Result<Audited, Failure> {
-    let user = asked_about(wanted.user.as_deref(), told)?;
+fn of_paths(paths: &[PathBuf], wanted: &AuditWanted, messages: &Messages<'_>) -> Result<Audited, Failure> {
+    let user = asked_about(wanted.user.as_deref(), messages)?;
     let named = absolute(paths)?;
-    of_machine(wanted, told, |machine, limits, step| {
+    of_machine(wanted, messages, |machine, limits, step| {
         // Even whether these exist is looked up here: the directories belong to the user who is asked about.
         let paths = if named.is_empty() { standard_places(&user.home) } else { named };
         let identity = on(machine, after_login(&user));
@@ -139,7 +139,7 @@ fn of_paths(paths: &[PathBuf], wanted: &AuditWanted, told: &Told<'_>) -> Result<
 /// An audit of this machine, with the rights of the caller to read.
 fn of_machine(
     wanted: &AuditWanted,
-    told: &Told<'_>,
+    messages: &Messages<'_>,
     work: impl FnOnce(&Machine, Limits, &mut dyn FnMut(u64)) -> Result<Audited, Failure>,
 ) -> Result<Audited, Failure> {
     let limits = Limits { entries: wanted.most_entries, ..Limits::DEFAULT };
@@ -147,8 +147,8 @@ fn of_machine(
     as_user(&caller, &Work::reading("the audit"), || {
         let machine =
             Machine::read().map_err(|error| Failure::new(Kind::Machine, format!("/proc cannot be read: {error}")))?;
-        let audited = work(&machine, limits, &mut |names| told.progress.step(&format!("{names} names looked at")));
-        told.progress.done();
+        let audited = work(&machine, limits, &mut |names| messages.progress.step(&format!("{names} names looked at")));
+        messages.progress.done();
         audited
     })
 }
@@ -169,7 +169,7 @@ fn borrowed(paths: &[PathBuf]) -> Vec<&Path> {
 }
 
 /// For whom is decided, with a word where that is not plain.
-fn asked_about(user: Option<&str>, told: &Told<'_>) -> Result<Identity, Failure> {
+fn asked_about(user: Option<&str>, messages: &Messages<'_>) -> Result<Identity, Failure> {
     let (identity, warnings) = match user {
         Some(name) => Identity::known_as(name).map_err(failed(Kind::Usage))?,
         None => {
@@ -177,7 +177,7 @@ fn asked_about(user: Option<&str>, told: &Told<'_>) -> Result<Identity, Failure>
             if own.uid != 0 || !geteuid().is_root() {
                 return Ok(own);
             }
-            (told.say)(&format!(
+            (messages.say)(&format!(
                 "root may read everything, so nothing is unreadable for it: this is decided for user {STRANGER}, without groups; \
                  --as names another"
             ));
@@ -186,10 +186,10 @@ fn asked_about(user: Option<&str>, told: &Told<'_>) -> Result<Identity, Failure>
     };
     if warnings.iter().any(|warning| matches!(warning, IdentityWarning::UnknownUser { .. })) {
         let (uid, gid) = (identity.uid, identity.gid);
-        (told.say)(&format!("no user has the id {uid}: decided for group {gid} and no other groups"));
+        (messages.say)(&format!("no user has the id {uid}: decided for group {gid} and no other groups"));
     }
     if identity.uid == 0 {
-        (told.say)("root may read everything: what others cannot read is not shown; --as names another user");
+        (messages.say)("root may read everything: what others cannot read is not shown; --as names another user");
     }
     Ok(identity)
 }

@@ -114,9 +114,9 @@ mod tests {
         }
         std::fs::write(at("tried").join(DIAGNOSIS_FILE), "{}").unwrap();
         let found = groups(place.path());
-        let told: Vec<(&str, &[PathBuf])> = found.iter().map(|(name, all)| (name.as_str(), all.as_slice())).collect();
+        let sets: Vec<(&str, &[PathBuf])> = found.iter().map(|(name, all)| (name.as_str(), all.as_slice())).collect();
         let (own, cold, warm) = ([at("a"), at("b")], [at("cold/1"), at("cold/2")], [at("warm/1")]);
-        assert_eq!(told, [("warm", &warm[..]), ("", &own[..]), ("cold", &cold[..])]);
+        assert_eq!(sets, [("warm", &warm[..]), ("", &own[..]), ("cold", &cold[..])]);
         assert_eq!((groups(&at("a")).len(), groups(&at("missing")).len()), (0, 0));
     }
 

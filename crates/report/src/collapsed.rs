@@ -91,12 +91,12 @@ pub fn write(tables: &Tables, weight: Weight, out: &mut impl Write) -> io::Resul
         writeln!(out, " {rounded}")?;
         written.lines += 1;
     }
-    let told = [
+    let counts = [
         (without, "rows have no call stack: [no stack]."),
         (damaged, "rows have a damaged call stack: [unknown]."),
         (small, "stacks of less than half a microsecond are left out."),
     ];
-    written.notes.extend(told.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));
+    written.notes.extend(counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));
     Ok(written)
 }
 

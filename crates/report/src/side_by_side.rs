@@ -242,9 +242,9 @@ ts    duration pid start tid reason   runnable
         assert_eq!(launches().middle(), Some("c1"));
         let page = launches().side_by_side(Some("c1")).unwrap();
         assert_eq!(page.groups, ["warm", "cold"]);
-        let told: Vec<(&str, u32, bool)> =
+        let shown: Vec<(&str, u32, bool)> =
             page.launches.iter().map(|one| (one.recording.as_str(), one.group, one.is_shown)).collect();
-        assert_eq!(told, [("w1", 0, false), ("w2", 0, false), ("c1", 1, true), ("c2", 1, false), ("c3", 1, false)]);
+        assert_eq!(shown, [("w1", 0, false), ("w2", 0, false), ("c1", 1, true), ("c2", 1, false), ("c3", 1, false)]);
         for (at, launch) in page.launches.iter().enumerate() {
             let sum: u64 = launch.times.iter().map(|one| one.time_ns.0).sum();
             assert_eq!(sum + launch.unexplained_ns.0, launch.time_ns.0);
@@ -260,8 +260,8 @@ ts    duration pid start tid reason   runnable
     #[test]
     fn what_has_no_room_is_counted_and_its_time_is_kept_and_the_shown_launch_stays() {
         let page = launches().cut(Some("c3"), 2, 1).unwrap();
-        let told: Vec<&str> = page.launches.iter().map(|one| one.recording.as_str()).collect();
-        assert_eq!((told, page.left_out, page.spans.len()), (vec!["w1", "c3"], 3, 1));
+        let shown: Vec<&str> = page.launches.iter().map(|one| one.recording.as_str()).collect();
+        assert_eq!((shown, page.left_out, page.spans.len()), (vec!["w1", "c3"], 3, 1));
         for (at, launch) in page.launches.iter().enumerate() {
             let shown = page.spans[0].times_ns[at].unwrap_or_default();
             assert_eq!(shown + page.other_spans_ns[at], launch.time_ns);

@@ -45,9 +45,9 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
         let _elsewhere = arguments.json.then(OutputToError::divert).transpose()?;
         recorded_command::record(&target, wanted(arguments), &directory, end, StdioPolicy::Inherit, &progress)?
     };
-    tell(arguments, &directory, manifest, stop.as_deref());
+    show_recorded(arguments, &directory, manifest, stop.as_deref());
     // The recording is there, and with `--json` the one object says how the launch ended: only the exit code and
-    // standard error tell of the failure.
+    // standard error report the failure.
     Ok(match not_ready(&outcome).filter(|_| stop.is_none()) {
         Some(failure) => failure::report(&failure.hint("what was recorded until then is kept"), false),
         None => ExitCode::SUCCESS,
@@ -64,7 +64,7 @@ fn record_running(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     };
     let directory = output_directory::prepare(&arguments.output, &identity)?;
     let recorded = running::record(&meant, wanted(arguments), &directory, &identity, &progress)?;
-    tell(arguments, &directory, recorded.manifest, Some(&recorded.stop));
+    show_recorded(arguments, &directory, recorded.manifest, Some(&recorded.stop));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -108,7 +108,7 @@ fn options(arguments: &RecordArguments) -> Options {
 }
 
 /// Says what was recorded, and `stop`, why no more.
-fn tell(arguments: &RecordArguments, directory: &Path, manifest: Manifest, stop: Option<&str>) {
+fn show_recorded(arguments: &RecordArguments, directory: &Path, manifest: Manifest, stop: Option<&str>) {
     if let Some(limit) = stop.filter(|stop| stop.contains("--max-size")) {
         eprintln!("slowpath: warning: recording stopped: {limit}");
     }

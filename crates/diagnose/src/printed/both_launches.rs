@@ -16,9 +16,9 @@ impl Diagnosis {
         let (mut first, mut second) = leads;
         name_functions(&mut first.findings, &second);
         // What both show is reported of the launches that lose more.
-        let told: Vec<_> = first.findings.iter().map(about).collect();
-        let both_show: Vec<_> = second.findings.iter().map(about).filter(|one| told.contains(one)).collect();
-        second.findings.retain(|finding| !told.contains(&about(finding)));
+        let shown: Vec<_> = first.findings.iter().map(about).collect();
+        let both_show: Vec<_> = second.findings.iter().map(about).filter(|one| shown.contains(one)).collect();
+        second.findings.retain(|finding| !shown.contains(&about(finding)));
         let of_first = first.findings.into_iter().map(|finding| (finding, false));
         let mut all: Vec<_> = of_first.chain(second.findings.into_iter().map(|finding| (finding, true))).collect();
         all.sort_by(|(a, _), (b, _)| b.cost.value.total_cmp(&a.cost.value));

@@ -178,23 +178,23 @@ mod tests {
         if let Some(reproduction) = &mut found.reproduction {
             reproduction.unexplained = Some(Quantity::interval(200.0, 150.0, 260.0, Unit::Percent));
         }
-        let told = of(&found);
+        let text = of(&found);
         let words =
             "; +200 % (150..260) of it is not reproduced by what can be applied here; these differences remain: kernel";
-        assert!(told.ends_with(words), "{told}");
+        assert!(text.ends_with(words), "{text}");
     }
 
     #[test]
     fn what_was_not_found_is_no_cause_and_what_remains_is_told() {
         let mut found = sample::bisection();
         found.effects = std::mem::take(&mut found.causes);
-        let told = of(&found);
-        assert!(told.contains("changes the time by +62.0 % (58.0..66.0), by which mechanism is not shown"), "{told}");
+        let text = of(&found);
+        assert!(text.contains("changes the time by +62.0 % (58.0..66.0), by which mechanism is not shown"), "{text}");
         found.effects.clear();
         found.ended = BisectionEnd::TimeOver;
-        let told = of(&found);
-        assert!(told.contains("none of the differences that can be applied here is shown to be the cause"), "{told}");
-        assert!(told.contains("a longer --max-time") && told.ends_with("these differences remain: kernel"), "{told}");
+        let text = of(&found);
+        assert!(text.contains("none of the differences that can be applied here is shown to be the cause"), "{text}");
+        assert!(text.contains("a longer --max-time") && text.ends_with("these differences remain: kernel"), "{text}");
         found.candidates.clear();
         assert!(of(&found).contains("nothing that differs can be applied here by itself"));
     }
@@ -208,8 +208,8 @@ mod tests {
             (BisectedAnswer::Faster, "exchange --fast and --slow"),
         ] {
             found.total.answer = answer;
-            let told = of(&found);
-            assert!(told.contains(words), "{told}");
+            let text = of(&found);
+            assert!(text.contains(words), "{text}");
         }
     }
 
@@ -225,8 +225,8 @@ mod tests {
              decide it (the whole difference has 40 % of that)"
         );
         found.total.enough = None;
-        let told = of(&found);
-        assert!(told.contains("more pairs are not made") && told.contains("--metric"), "{told}");
+        let text = of(&found);
+        assert!(text.contains("more pairs are not made") && text.contains("--metric"), "{text}");
         found.ended = BisectionEnd::Stopped;
         assert!(of(&found).ends_with("it was interrupted before that was decided"));
         found.total.difference = None;
@@ -235,28 +235,28 @@ mod tests {
 
     #[test]
     fn what_is_left_unexplained_is_told_where_it_is_shown_and_matters() {
-        let told = |low| {
+        let text = |low| {
             let mut found = sample::bisection();
             found.rest = Some(Quantity::interval(8.0, low, 12.0, Unit::Percent));
             of(&found)
         };
-        assert!(told(4.0).contains("; +8.00 % (4.00..12.0) is left that none of them explains"), "{}", told(4.0));
-        assert!(told(4.0).ends_with("these differences remain: kernel"), "{}", told(4.0));
-        assert!(!told(-1.0).contains("is left"), "{}", told(-1.0));
+        assert!(text(4.0).contains("; +8.00 % (4.00..12.0) is left that none of them explains"), "{}", text(4.0));
+        assert!(text(4.0).ends_with("these differences remain: kernel"), "{}", text(4.0));
+        assert!(!text(-1.0).contains("is left"), "{}", text(-1.0));
     }
 
     #[test]
     fn a_cause_is_told_with_the_effect_that_is_shown_best_and_not_with_the_larger_one() {
-        let told = |sufficient: [f64; 3], necessary: [f64; 3]| {
+        let text = |sufficient: [f64; 3], necessary: [f64; 3]| {
             let percent = |[value, low, high]: [f64; 3]| Some(Quantity::interval(value, low, high, Unit::Percent));
             let mut found = sample::bisection();
             (found.causes[0].sufficient, found.causes[0].necessary) = (percent(sufficient), percent(necessary));
-            let told = of(&found);
-            told[told.find(": +").map_or(0, |at| at + 2)..].split(" %").next().unwrap_or_default().to_owned()
+            let text = of(&found);
+            text[text.find(": +").map_or(0, |at| at + 2)..].split(" %").next().unwrap_or_default().to_owned()
         };
         // The larger one does not exclude zero; both do; none does.
-        assert_eq!(told([20.0, 15.0, 25.0], [90.0, -10.0, 200.0]), "+20.0");
-        assert_eq!(told([30.0, 5.0, 60.0], [20.0, 18.0, 22.0]), "+20.0");
-        assert_eq!(told([30.0, -5.0, 60.0], [20.0, -1.0, 42.0]), "+20.0");
+        assert_eq!(text([20.0, 15.0, 25.0], [90.0, -10.0, 200.0]), "+20.0");
+        assert_eq!(text([30.0, 5.0, 60.0], [20.0, 18.0, 22.0]), "+20.0");
+        assert_eq!(text([30.0, -5.0, 60.0], [20.0, -1.0, 42.0]), "+20.0");
     }
 }

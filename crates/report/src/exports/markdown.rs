@@ -42,7 +42,7 @@ pub fn table(benchmark: &Benchmark) -> String {
 }
 
 fn cells(one: &ArmComparison, style: &Style) -> String {
-    let told = |quantity: &Option<Quantity>| {
+    let cell = |quantity: &Option<Quantity>| {
         quantity.as_ref().map_or("-".to_owned(), |quantity| figures::with_interval(quantity, style))
     };
     let mut verdict = match one.outcome {
@@ -53,7 +53,7 @@ fn cells(one: &ArmComparison, style: &Style) -> String {
     if let Some(least) = &one.minimum_detectable_effect {
         verdict.push_str(&format!(" (detectable: {})", figures::value(least, style)));
     }
-    format!("{} | {} | {verdict}", told(&one.difference), told(&one.ratio))
+    format!("{} | {} | {verdict}", cell(&one.difference), cell(&one.ratio))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub(super) fn graphs(rows: &str) -> Option<FlameGraphs> {
 }
 
 /// A tree as lines of depth, name, file and weight.
-fn told(graphs: &FlameGraphs, tree: &FlameTree) -> Vec<String> {
+fn lines(graphs: &FlameGraphs, tree: &FlameTree) -> Vec<String> {
     let line = |node: usize| {
         let frame = tree.frame[node] as usize;
         let place = &graphs.places[graphs.frames.place[frame] as usize];
@@ -49,8 +49,8 @@ fn places_in_one_function_are_one_node_and_so_is_code_of_a_file_without_names() 
         "        step (app) 1",
         "          [truncated: no table] () 1",
     ];
-    assert_eq!(told(&found, cpu.callees.as_ref().unwrap()), callees);
-    let callers = told(&found, cpu.callers.as_ref().unwrap());
+    assert_eq!(lines(&found, cpu.callees.as_ref().unwrap()), callees);
+    let callers = lines(&found, cpu.callers.as_ref().unwrap());
     assert_eq!(callers[0], "all () 7");
     assert_eq!(
         callers[1..6].join("\n"),
@@ -69,10 +69,11 @@ fn what_was_not_recorded_says_how_it_would_be() {
         == manifest\n{\"probes\": [{\"name\": \"memory\", \"state\": \"attached\"}]}\n";
     let found = graphs(rows).unwrap();
     let why = |graph: &FlameGraph| graph.unavailable.as_ref().map(|gap| format!("{}: {}", gap.reason, gap.remedy));
-    let told: Vec<_> = found.graphs.iter().map(|graph| (graph.weight, graph.unit, graph.total, why(graph))).collect();
-    let told: Vec<_> = told.iter().map(|(weight, unit, total, why)| (*weight, *unit, *total, why.as_deref())).collect();
+    let shown: Vec<_> = found.graphs.iter().map(|graph| (graph.weight, graph.unit, graph.total, why(graph))).collect();
+    let shown: Vec<_> =
+        shown.iter().map(|(weight, unit, total, why)| (*weight, *unit, *total, why.as_deref())).collect();
     assert_eq!(
-        told,
+        shown,
         [
             (FlameWeight::CpuSamples, Unit::Count, 0, Some("not recorded: --stacks cpu")),
             (FlameWeight::OffCpu, Unit::Ns, 500, None),

@@ -156,8 +156,8 @@ fn a_sample_has_its_stack_from_the_outermost_function_and_only_used_stacks_are_t
     let names: Vec<_> = stacks[0].frame_ids.iter().map(|iid| name(frame(iid).function_name_id())).collect();
     assert_eq!((stacks.len(), names), (1, vec!["[generated 0x10]", "outer", "inner"]));
     let samples: Vec<_> = packets.iter().filter_map(|packet| Some((packet.timestamp(), packet.perf_sample?))).collect();
-    let told: Vec<_> = samples.iter().map(|(ts, s)| (*ts, s.tid(), s.cpu(), s.cpu_mode(), s.callstack_iid)).collect();
-    assert_eq!(told, [(5, 8, 3, CpuMode::Kernel, stacks[0].iid), (6, 8, 3, CpuMode::User, None)]);
+    let rows: Vec<_> = samples.iter().map(|(ts, s)| (*ts, s.tid(), s.cpu(), s.cpu_mode(), s.callstack_iid)).collect();
+    assert_eq!(rows, [(5, 8, 3, CpuMode::Kernel, stacks[0].iid), (6, 8, 3, CpuMode::User, None)]);
     let threads = packets.iter().filter_map(|packet| packet.track_descriptor.as_ref()?.thread.as_ref());
     assert_eq!(threads.map(|thread| thread.tid()).collect::<Vec<_>>(), [8], "a thread with samples only has a track");
 }

@@ -90,7 +90,7 @@ fn gaps(unavailable: &[Unavailable]) -> Vec<Unavailable> {
     by_reason.into_iter().map(joined).collect()
 }
 
-fn told(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     match value {
         Value::Number(number) => number.to_string(),
         Value::Text(text) => text.clone(),
@@ -114,7 +114,7 @@ fn factors_of(scope: Scope, heading: &str, readings: &BTreeMap<String, Reading>,
     };
     let items = factors::of(scope).filter_map(|factor| {
         Some(match readings.get(factor.name)? {
-            Reading::Known { value } => row(factor.name, Paint::Plain, &told(value)),
+            Reading::Known { value } => row(factor.name, Paint::Plain, &value_text(value)),
             Reading::Absent { reason } => row(factor.name, Paint::Quiet, &format!("none: {reason}")),
             // The reasons stand together below.
             Reading::Unavailable { .. } => row(factor.name, Paint::Quiet, "could not be read"),
@@ -141,7 +141,7 @@ fn other_threads(context: &Snapshot, style: &Style) -> Section {
     let mut rows: BTreeMap<(String, String), usize> = BTreeMap::new();
     for thread in others {
         let parts: Vec<String> =
-            differing(thread).iter().map(|(name, value)| format!("{name}: {}", told(value))).collect();
+            differing(thread).iter().map(|(name, value)| format!("{name}: {}", value_text(value))).collect();
         if !parts.is_empty() {
             *rows.entry((thread.name.clone(), parts.join("; "))).or_default() += 1;
         }

@@ -50,7 +50,7 @@ pub(crate) fn change(change: &Quantity, style: &Style) -> String {
     format!("{}x{interval}", figures::value(&multiple, style))
 }
 
-fn told(value: Option<&Quantity>, style: &Style) -> String {
+fn change_or_none(value: Option<&Quantity>, style: &Style) -> String {
     value.map_or_else(|| "not launched".to_owned(), |value| change(value, style))
 }
 
@@ -66,13 +66,14 @@ fn whole(found: &ContextBisection, style: &Style) -> Section {
         let given = if side.given.is_empty() { "without a wrapper" } else { &side.given };
         items.push(wrapped(&format!("  {name}  {}  ", right(&median(value), 10, style)), Paint::Plain, given, style));
     }
-    let text = format!("slow against fast: {}, {} pairs", told(total.difference.as_ref(), style), total.pairs);
+    let text =
+        format!("slow against fast: {}, {} pairs", change_or_none(total.difference.as_ref(), style), total.pairs);
     items.push(wrapped("  ", Paint::Plain, &text, style));
     if let Some(reproduction) = &found.reproduction {
         let text = format!(
             "reproduced: {}; unexplained rest of the two sides as given: {}",
-            told(reproduction.difference.as_ref(), style),
-            told(reproduction.unexplained.as_ref(), style)
+            change_or_none(reproduction.difference.as_ref(), style),
+            change_or_none(reproduction.unexplained.as_ref(), style)
         );
         items.push(wrapped("  ", Paint::Plain, &text, style));
     }
@@ -115,8 +116,8 @@ fn caused(found: &ContextBisection, cause: &BisectedCause, style: &Style) -> Sec
     }
     let effects = format!(
         "added to the fast context {}; the slow context with it against without it {}",
-        told(cause.sufficient.as_ref(), style),
-        told(cause.necessary.as_ref(), style)
+        change_or_none(cause.sufficient.as_ref(), style),
+        change_or_none(cause.necessary.as_ref(), style)
     );
     items.push(wrapped("  effect: ", Paint::Plain, &effects, style));
     for moved in &cause.counters {
@@ -253,8 +254,8 @@ mod tests {
 
     #[test]
     fn the_answer_comes_first_and_everything_that_was_tried_is_there() {
-        let told = words(&sample::concluded(sample::bisection()));
-        assert!(told.starts_with("slow takes +63.0 %"), "{told}");
+        let text = words(&sample::concluded(sample::bisection()));
+        assert!(text.starts_with("slow takes +63.0 %"), "{text}");
         for part in [
             "cause: environment MALLOC_PERTURB_ (by itself)",
             "counter: user 30.0 ms -> 49.0 ms (p = 0.0005)",
@@ -264,7 +265,7 @@ mod tests {
             "kernel: 6.1 -> 6.6",
             "120 launches in 21.5 s, seed 1; everything was decided",
         ] {
-            assert!(told.contains(part), "{part}: {told}");
+            assert!(text.contains(part), "{part}: {text}");
         }
     }
 
@@ -275,9 +276,9 @@ mod tests {
         effect.is_bundled = true;
         effect.names.push("timer_slack_ns".to_owned());
         found.effects.push(effect);
-        let told = words(&sample::concluded(found));
+        let text = words(&sample::concluded(found));
         let title = "changes the time, by which of them is not shown: environment MALLOC_PERTURB_ and timer_slack_ns environment";
-        assert!(told.contains(title), "{told}");
+        assert!(text.contains(title), "{text}");
     }
 
     #[test]

@@ -17,11 +17,11 @@ pub fn recorded(manifest: &Manifest, directory: &Path) -> String {
         ("memory_calls", "memory calls", false),
     ];
     let counted = kinds.into_iter().map(|(table, words, always)| (manifest.rows(table), words, always));
-    let told = counted.filter(|(rows, _, always)| *always || *rows > 0);
-    let told: Vec<String> = told.map(|(rows, words, _)| format!("{rows} {words}")).collect();
+    let shown = counted.filter(|(rows, _, always)| *always || *rows > 0);
+    let shown: Vec<String> = shown.map(|(rows, words, _)| format!("{rows} {words}")).collect();
     format!(
         "recorded {} of {programs} program{} in {}; {} events lost",
-        told.join(", "),
+        shown.join(", "),
         if programs == 1 { "" } else { "s" },
         escape_terminal(&directory.to_string_lossy()),
         manifest.losses.total(),

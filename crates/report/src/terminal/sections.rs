@@ -243,7 +243,7 @@ const OUTSIDE_THE_LAB: &str = "outside the lab";
 const TRIAL: &str = "a trial of ";
 
 /// Whether a gap is worth a line on the screen. A ledger that was not asked for is not; one that could not be made is.
-fn is_told(gap: &Unavailable) -> bool {
+fn is_shown(gap: &Unavailable) -> bool {
     !gap.what.contains(OUTSIDE_THE_LAB) && *gap != not_asked_for() && !gap.what.starts_with(TRIAL)
 }
 
@@ -252,7 +252,7 @@ pub(crate) fn doubts(losses: &Losses, unavailable: &[Unavailable], notes: &[Stri
     let lost: Vec<String> =
         losses.0.iter().filter(|(_, count)| **count > 0).map(|(kind, count)| format!("{kind} {count}")).collect();
     let lost = (!lost.is_empty()).then(|| Line::of(Paint::Bad, &format!("Lost events: {}.", lost.join(", ")), style));
-    let unavailable = unavailable.iter().filter(|item| is_told(item));
+    let unavailable = unavailable.iter().filter(|item| is_shown(item));
     let unavailable = unavailable.map(|item| ("Unavailable: ", format!("{} ({})", item.what, item.reason)));
     let notes = notes.iter().map(|note| ("Note: ", note.clone()));
     let items = unavailable

@@ -90,10 +90,10 @@ fn quotient(ratio: &Quantity) -> String {
 }
 
 fn states(cost: &SyscallCost, style: &Style) -> Section {
-    let items = cost.arms.iter().map(|told| {
-        let text = told.state.as_ref().map_or("no thread".to_owned(), ToString::to_string);
-        let prefix = Line::of(Paint::Plain, &left(&format!("  {}", told.arm.title()), NAME, style), style);
-        Item::wrapped(prefix, if told.measured { Paint::Plain } else { Paint::Quiet }, &text, None, style)
+    let items = cost.arms.iter().map(|arm| {
+        let text = arm.state.as_ref().map_or("no thread".to_owned(), ToString::to_string);
+        let prefix = Line::of(Paint::Plain, &left(&format!("  {}", arm.arm.title()), NAME, style), style);
+        Item::wrapped(prefix, if arm.measured { Paint::Plain } else { Paint::Quiet }, &text, None, style)
     });
     Section {
         head: vec![Line::of(Paint::Bold, "what the kernel says of the thread of each arm", style)],

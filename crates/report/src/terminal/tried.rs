@@ -104,14 +104,14 @@ fn others(diagnosis: &Diagnosis, main: Option<&Verdict>, style: &Style) -> Strin
         let different = move |verdict: &&Verdict| main.is_none_or(|main| main.arm != verdict.arm);
         fastest(of_role(diagnosis, wanted).filter(different).filter(|verdict| verdict.outcome == Outcome::Helps))
     };
-    let told = |verdict: &Verdict| {
+    let with_change = |verdict: &Verdict| {
         let measured = verdict.measured.map_or_else(|| "not measured".to_owned(), |q| figures::value(&q, style));
         format!("{} {measured}", verdict.arm)
     };
     let beside: Vec<String> =
-        [ArmRole::Fix, ArmRole::Rival].into_iter().filter_map(|role| helped(role).map(told)).collect();
+        [ArmRole::Fix, ArmRole::Rival].into_iter().filter_map(|role| helped(role).map(with_change)).collect();
     let shams = |outcome| -> Vec<String> {
-        of_role(diagnosis, ArmRole::Sham).filter(|verdict| verdict.outcome == outcome).map(told).collect()
+        of_role(diagnosis, ArmRole::Sham).filter(|verdict| verdict.outcome == outcome).map(with_change).collect()
     };
     let mut text = String::new();
     if !beside.is_empty() {

@@ -103,15 +103,15 @@ pub(super) fn arms(launch: &LaunchSummary, style: &Style) -> Section {
         right("n", COUNT, style),
         format!("  {}", figures::axis_ends(from, to, sketch_columns, style)),
     ];
-    let told = |quantity: Option<Quantity>| quantity.map_or("-".to_owned(), |known| figures::value(&known, style));
+    let cell = |quantity: Option<Quantity>| quantity.map_or("-".to_owned(), |known| figures::value(&known, style));
     let items = launch.arms.iter().map(|arm| {
         let counted = arm.samples_ms.iter().flatten().count();
         let cells = [
             left(&escape(&arm.name, style.unicode), NAME, style),
-            right(&told(arm.cpu), MEDIAN, style),
+            right(&cell(arm.cpu), MEDIAN, style),
             right(&arm.cpu.and_then(|cpu| figures::interval(&cpu, style)).unwrap_or_default(), INTERVAL, style),
-            right(&told(arm.median), READY, style),
-            right(&told(arm.minor_faults), FAULTS, style),
+            right(&cell(arm.median), READY, style),
+            right(&cell(arm.minor_faults), FAULTS, style),
             right(&format!("{counted}/{}", arm.samples_ms.len()), COUNT, style),
         ];
         let sketch = arm.cpu.map(|cpu| figures::sketch(&cpu, from, to, sketch_columns, style)).unwrap_or_default();

@@ -125,8 +125,8 @@ fn the_states_of_a_thread_add_up_to_its_ledger_and_to_its_rows_of_off_cpu() {
 #[test]
 fn spans_are_in_the_order_of_time_and_processes_stand_before_their_children() {
     let page = timeline(RECORDED);
-    let told: Vec<_> = page.processes.iter().map(|one| (one.pid, one.parent, one.began_ns, &*one.name)).collect();
-    assert_eq!(told, [(7, None, 0, "a"), (9, Some(0), 200, "script>")]);
+    let shown: Vec<_> = page.processes.iter().map(|one| (one.pid, one.parent, one.began_ns, &*one.name)).collect();
+    assert_eq!(shown, [(7, None, 0, "a"), (9, Some(0), 200, "script>")]);
     let lines: Vec<_> = page.threads.iter().map(|line| (line.process, line.tid, line.began_ns)).collect();
     assert_eq!(lines, [(0, 7, 1), (0, 8, 100), (1, 9, 200)]);
     let worker: Vec<(String, u64)> = spans(&page).swap_remove(1);
@@ -166,9 +166,9 @@ fn a_device_is_busy_while_requests_are_in_flight() {
 fn milestones_say_when_the_launch_and_its_processes_began_and_ended() {
     use MilestoneKind::{Ended, Exec, FirstWait, Made, Ready, Released};
     let page = timeline(RECORDED);
-    let told: Vec<_> = page.milestones.iter().map(|one| (one.at_ns, one.kind, one.process, &*one.text)).collect();
+    let shown: Vec<_> = page.milestones.iter().map(|one| (one.at_ns, one.kind, one.process, &*one.text)).collect();
     assert_eq!(
-        told,
+        shown,
         [
             (0, Released, None, ""),
             (0, Exec, Some(0), "/bin/a"),

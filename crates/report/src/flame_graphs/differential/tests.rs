@@ -47,7 +47,7 @@ fn compared(before: &[Tables], after: &[Tables], per: Basis) -> Option<Different
 }
 
 /// A tree as lines of depth, name, before and after.
-fn told(flames: &DifferentialFlames, tree: &DifferentialTree) -> Vec<String> {
+fn lines(flames: &DifferentialFlames, tree: &DifferentialTree) -> Vec<String> {
     let line = |node: usize| {
         let name = &flames.frames.name[tree.frame[node] as usize];
         format!("{}{name} {} {}", "  ".repeat(tree.depth[node] as usize), tree.before[node], tree.after[node])
@@ -63,7 +63,7 @@ fn the_same_functions_are_one_node_whatever_their_addresses_and_what_is_gone_kee
     // A sample at 1000 Hz stands for a millisecond.
     let callees = cpu.callees.as_ref().unwrap();
     assert_eq!(
-        told(&flames, callees),
+        lines(&flames, callees),
         [
             "all 10000000 5000000",
             "  app 10000000 5000000",
@@ -73,7 +73,7 @@ fn the_same_functions_are_one_node_whatever_their_addresses_and_what_is_gone_kee
         ]
     );
     assert_eq!(callees.chance, None, "one recording each says nothing of chance");
-    let callers = told(&flames, cpu.callers.as_ref().unwrap());
+    let callers = lines(&flames, cpu.callers.as_ref().unwrap());
     assert_eq!(callers[0], "all 10000000 5000000");
     for line in ["  log 3000000 3000000", "  copy 6000000 0", "  main 1000000 2000000"] {
         assert!(callers.iter().any(|one| one == line), "{line}: {callers:#?}");
