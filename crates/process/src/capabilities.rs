@@ -32,6 +32,11 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
+    /// `CAP_DAC_OVERRIDE`, include/uapi/linux/capability.h: passes over the permissions of files.
+    pub(crate) const DAC_OVERRIDE: u64 = 1 << 1;
+    /// `CAP_DAC_READ_SEARCH`: passes over those for reading files and searching directories.
+    pub(crate) const DAC_READ_SEARCH: u64 = 1 << 2;
+
     /// Those of the calling thread.
     ///
     /// # Errors

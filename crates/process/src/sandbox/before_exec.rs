@@ -1,6 +1,7 @@
 //! What a process gives up before it becomes another program, which handles foreign bytes and needs no privilege.
 
-use super::{DAC_READ_SEARCH, SandboxError, descriptors, refused};
+use super::descriptors;
+use super::error::{SandboxError, refused};
 use crate::{Capabilities, Credentials, drop_to};
 use nix::sys::prctl::{set_no_new_privs, set_pdeathsig};
 use nix::sys::signal::Signal;
@@ -19,7 +20,7 @@ pub fn reduce_before_exec(credentials: &Credentials) -> Result<(), SandboxError>
     set_no_new_privs().map_err(refused("no_new_privs"))?;
     drop_to(credentials)?;
     if credentials.uid == 0 {
-        Capabilities::keep_only(DAC_READ_SEARCH).map_err(refused("capset"))?;
+        Capabilities::keep_only(Capabilities::DAC_READ_SEARCH).map_err(refused("capset"))?;
     }
     descriptors::close_on_exec().map_err(refused("closing descriptors at exec"))?;
     umask(Mode::S_IRWXG | Mode::S_IRWXO);

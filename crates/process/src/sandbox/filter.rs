@@ -12,8 +12,9 @@
 //! [`Duty::Run`] starts programs of the user, which may call anything that gives no power over others: what is killed elsewhere is refused
 //! there, and all else is allowed.
 
-use super::{Duty, SandboxError};
-use crate::sandbox::calls::{ANY, DESCRIPTOR_COMMANDS, NETWORK, PARSING, POWER, READING, REFUSED, WRITING};
+use super::calls::{ANY, DESCRIPTOR_COMMANDS, NETWORK, PARSING, POWER, READING, REFUSED, WRITING};
+use super::duty::Duty;
+use super::error::SandboxError;
 use nix::unistd::getpid;
 use seccompiler::{SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 use slowpath_seccomp::install::{Speculation, install};

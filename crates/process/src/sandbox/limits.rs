@@ -1,6 +1,6 @@
 //! Limits of a worker (getrlimit(2)).
 
-use super::Duty;
+use super::duty::Duty;
 use crate::page_size;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigHandler, Signal, signal};
@@ -53,15 +53,15 @@ fn lower(resource: Resource, limit: u64) -> io::Result<()> {
 /// Memory of the machine, in bytes.
 fn physical() -> u64 {
     // SAFETY: the kernel fills a structure of integers that is ours.
-    let (mut told, done) = unsafe {
-        let mut told: libc::sysinfo = std::mem::zeroed();
-        let done = libc::sysinfo(&raw mut told);
-        (told, done)
+    let (mut info, done) = unsafe {
+        let mut info: libc::sysinfo = std::mem::zeroed();
+        let done = libc::sysinfo(&raw mut info);
+        (info, done)
     };
     if done != 0 {
-        told.totalram = 0;
+        info.totalram = 0;
     }
-    told.totalram.saturating_mul(u64::from(told.mem_unit))
+    info.totalram.saturating_mul(u64::from(info.mem_unit))
 }
 
 /// Bytes that this process has already, of what the limit counts (`data` of proc_pid_statm(5), with the stack).

@@ -15,47 +15,24 @@
 mod before_exec;
 mod calls;
 mod descriptors;
+mod duty;
+mod error;
 mod filter;
 mod landlock;
 mod limits;
 
 pub use before_exec::{become_before_exec, reduce_before_exec};
 pub use descriptors::{Printing, close_all_but};
+pub use duty::Duty;
+pub use error::SandboxError;
 pub use landlock::Place;
 
-use crate::{Capabilities, Credentials, CredentialsError, drop_to};
+use crate::{Capabilities, Credentials, drop_to};
+use error::refused;
 use nix::sys::prctl::{set_dumpable, set_no_new_privs, set_pdeathsig};
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{Pid, getppid, setsid};
-use std::io;
 use std::os::fd::RawFd;
-
-/// `CAP_DAC_OVERRIDE`, include/uapi/linux/capability.h.
-const DAC_OVERRIDE: u64 = 1 << 1;
-/// `CAP_DAC_READ_SEARCH`.
-const DAC_READ_SEARCH: u64 = 1 << 2;
-
-/// What a worker does, which decides what it may do.
-///
-/// Root's own work (a root shell without sudo) keeps user id 0, because root's files are to be read and written; it keeps
-/// `CAP_DAC_READ_SEARCH`, and `CAP_DAC_OVERRIDE` where it writes, because root expects to read the recordings of others. User id 0 alone
-/// can change what belongs to root, which is the machine: that is why [`Duty::Read`] cannot open for writing at all, and why
-/// [`Duty::Write`] comes with directories.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duty {
-    /// Computes on descriptors that it has or is sent, and answers. It opens nothing, starts nothing, prints nothing.
-    Parse,
-    /// Opens files for reading, anywhere. Changes none.
-    Read,
-    /// Makes, replaces and removes files too.
-    Write,
-    /// Reads, writes, and talks over the network, for pages and a browser.
-    Browse,
-    /// Starts programs of its user: a client of debuginfod, the dynamic loader. What is refused is what gives power over others.
-    Run,
-    /// Measures memory or system calls, which a filter would be part of. Handles no foreign bytes but filters that it runs under.
-    Measure,
-}
 
 /// What a worker is reduced to.
 #[derive(Clone, Debug)]
@@ -65,33 +42,6 @@ pub struct Sandbox {
     printing: Printing,
     places: Option<Vec<Place>>,
     outlives: bool,
-}
-
-/// Why a worker is not what it should be. It must end without having worked.
-#[derive(Debug, thiserror::Error)]
-pub enum SandboxError {
-    /// The identity was not taken on.
-    #[error("the identity did not take effect")]
-    Credentials(#[from] CredentialsError),
-    /// A step was refused.
-    #[error("{step} failed")]
-    Refused {
-        /// Which.
-        step: &'static str,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-    /// There is no filter for this machine.
-    #[error("there is no filter: {0}")]
-    Filter(String),
-    /// The process that it was to answer is gone.
-    #[error("its parent has ended")]
-    Orphan,
-}
-
-fn refused<E: Into<io::Error>>(step: &'static str) -> impl FnOnce(E) -> SandboxError {
-    move |source| SandboxError::Refused { step, source: source.into() }
 }
 
 impl Sandbox {
@@ -181,8 +131,8 @@ impl Sandbox {
         }
         let wanted = match self.duty {
             Duty::Parse | Duty::Measure => 0,
-            Duty::Read => DAC_READ_SEARCH,
-            Duty::Write | Duty::Browse | Duty::Run => DAC_READ_SEARCH | DAC_OVERRIDE,
+            Duty::Read => Capabilities::DAC_READ_SEARCH,
+            Duty::Write | Duty::Browse | Duty::Run => Capabilities::DAC_READ_SEARCH | Capabilities::DAC_OVERRIDE,
         };
         Capabilities::keep_only(wanted).map_err(refused("capset"))
     }
