@@ -1,6 +1,7 @@
 //! Entries for the fuzzers to parsers that are private to the launcher; nothing else calls them.
 
-use super::{Order, ready, target};
+use super::order::Order;
+use super::{ready, target};
 use crate::wire;
 
 /// An order for a launch, or how an exec failed: whether it is understood.

@@ -21,7 +21,8 @@ use super::post::{Post, next_order, process, receive_order, take_post};
 use super::ready::Watch;
 use super::stdio::{OutputPipe, dev_null, plumb};
 use super::target::{self, Ends, FailedExec, Image, Report};
-use super::{Work, another_user, devtools, group_counts, tracer, tree};
+use super::work::Work;
+use super::{another_user, devtools, group_counts, process_group, tracer, tree};
 use crate::wire::{self, EndCause, Ended, FromLauncher, ToLauncher};
 use crate::{
     ATTEMPT_INTERVAL, ContextStep, EndPolicy, Exit, GroupCounts, LaunchSpec, ProcessMemory, ReadyWhen, SetupStage,
@@ -62,7 +63,7 @@ struct Observer<'a> {
     exit: Option<Exit>,
     usage: TreeUsage,
     first_thread: Option<ThreadTimes>,
-    /// What the groups' counters told before.
+    /// What the groups' counters showed before.
     counted: GroupCounts,
     /// No part of the tree.
     tracer: Option<i32>,
@@ -113,7 +114,7 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
     let url = watch.url();
     let at_devtools = |error: io::Error| (SetupStage::Devtools, error);
     let (mains, targets) = spec.devtools.then(devtools::pair).transpose().map_err(at_devtools)?.unzip();
-    // Also told for itself: main waits for the end of the sender.
+    // Also sent where main does not follow: the sender is whose end it waits for.
     if follows || !work.order.stays || mains.is_some() {
         let observing = FromLauncher::Observing { url: url.clone() };
         wire::send_with(post.main, &observing, mains.as_ref()).map_err(process("channel"))?;
@@ -180,7 +181,7 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
     };
     drop(ends);
     if getpgrp() == post.group {
-        super::leave_group();
+        process_group::leave();
     }
     let mut observer = Observer {
         post,

@@ -13,8 +13,9 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, getpgrp};
 
+use super::order::Order;
 use super::stdio::{OutputPipe, dev_null};
-use super::{Order, Work};
+use super::work::Work;
 use crate::sys::ChildStack;
 use crate::wire::{self, ToLauncher};
 use crate::{LaunchSpec, SetupStage, sys};
@@ -26,7 +27,7 @@ pub(super) struct Post<'a> {
     pub signals: SignalFd,
     /// Signals that this process ignores.
     pub ignored: Vec<i32>,
-    /// When the target called `execve`, told by itself; 0 before.
+    /// When the target called `execve`, by its own report; 0 before.
     pub released_at: &'static AtomicU64,
     /// The process group of main, which a target joins.
     pub group: Pid,

@@ -14,7 +14,8 @@ use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout, getppid, setpgid};
 use serde::{Deserialize, Serialize};
 
 use super::tracer::Tracer;
-use super::{Work, another_user, devtools};
+use super::work::Work;
+use super::{another_user, devtools};
 use crate::wire::{self, ExecFailure, FromLauncher};
 use crate::{ContextStep, EndPolicy, LaunchSpec, SetupStage, sys};
 
@@ -155,8 +156,8 @@ pub(super) fn run(work: &Work, main: &OwnedFd, observer: i32, image: &Image, end
         sys::exit_now(126);
     }
     if let Some(release) = &ends.release {
-        let told = wire::send(main, &FromLauncher::Prepared);
-        if told.is_err() || !is_released(release) {
+        let sent = wire::send(main, &FromLauncher::Prepared);
+        if sent.is_err() || !is_released(release) {
             sys::exit_now(126);
         }
     }

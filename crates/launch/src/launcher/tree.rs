@@ -42,7 +42,7 @@ pub(crate) fn end(limit: Duration, mut reaped: impl FnMut(Reaped)) -> Vec<i32> {
 }
 
 /// Memory of every descendant that lives, in the order of the pids. A process can hold the lock of its own memory map, for which this
-/// waits: the guardian looks how long ([`super::LONGEST_LOOK`]).
+/// waits: the guardian looks how long ([`super::work::LONGEST_LOOK`]).
 pub(crate) fn memory() -> Vec<ProcessMemory> {
     let mut pids = descendants();
     pids.sort_unstable();
