@@ -4,19 +4,20 @@
 //! A target can change the directories in which its files lie between two launches. By path, root would mount the target's
 //! file over whatever it made its directory point to.
 
+mod descriptor_mount;
 mod seen;
 
 use std::ffi::CString;
 use std::io;
 
 use nix::mount::{MsFlags, mount};
-use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::fs::{OFlags, fstat};
 use rustix::io::Errno;
-use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
-use slowpath_process::{FileIdentity, MountPoint, MountTable, NotOpened};
+use slowpath_process::{FileIdentity, MountTable, NotOpened};
 
 use crate::{LeftOut, LeftOutReason, MountStep, sys};
+use descriptor_mount::{PLACE, STORE, attach, clone, own_path, restrictions};
 
 /// The mounts of one launch, one after the other. Belongs to one mount namespace.
 #[derive(Debug, Default)]
@@ -25,20 +26,6 @@ pub struct Mounting {
     table: Option<MountTable>,
     covered: Vec<seen::Covered>,
 }
-
-/// Options by which a mount takes something from programs, by their names in mountinfo(5).
-const RESTRICTIONS: [(&str, MsFlags, u64); 4] = [
-    ("nosuid", MsFlags::MS_NOSUID, libc::MOUNT_ATTR_NOSUID),
-    ("nodev", MsFlags::MS_NODEV, libc::MOUNT_ATTR_NODEV),
-    ("noexec", MsFlags::MS_NOEXEC, libc::MOUNT_ATTR_NOEXEC),
-    // `MS_NOSYMFOLLOW` and `MOUNT_ATTR_NOSYMFOLLOW`, include/uapi/linux/mount.h
-    ("nosymfollow", MsFlags::from_bits_retain(256), 0x0020_0000),
-];
-
-/// What a mount of [`MountStep::Ext4`] has, and copies in it get rid of where their place allows it.
-const STORE: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
-
-const PLACE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW);
 
 impl Mounting {
     /// Carries out one step. Returns the file that was left out, if it was.
@@ -139,29 +126,4 @@ fn left_out_reason(found: Result<(), NotOpened>) -> io::Result<LeftOutReason> {
             _ => Err(error),
         },
     }
-}
-
-/// What the mount restricts, as flags of mount(2) and as attributes of mount_setattr(2).
-fn restrictions(of: Option<&MountPoint>) -> (MsFlags, u64) {
-    let unknown = of.is_none();
-    let in_force = RESTRICTIONS.iter().filter(|(name, ..)| unknown || of.is_some_and(|mount| mount.has_option(name)));
-    in_force.fold((MsFlags::empty(), 0), |(flags, attributes), one| (flags | one.1, attributes | one.2))
-}
-
-fn clone(from: &OwnedFd, recursive: bool) -> io::Result<OwnedFd> {
-    let mut flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
-    if recursive {
-        flags |= OpenTreeFlags::AT_RECURSIVE;
-    }
-    Ok(open_tree(from, "", flags)?)
-}
-
-fn attach(tree: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
-    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    move_mount(tree, "", to, "", flags).map_err(Errno::into)
-}
-
-/// The descriptor as a path: leads to what was opened, whatever stands at its old path.
-fn own_path(file: &OwnedFd) -> String {
-    format!("/proc/self/fd/{}", file.as_raw_fd())
 }

@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen};
 use slowpath_process::{MountPoint, MountTable};
 
-use super::{PLACE, STORE, attach, clone, own_path, restrictions};
+use super::descriptor_mount::{PLACE, STORE, attach, clone, own_path, restrictions};
 use crate::seen_file::MOST_COPIED_BYTES;
 use crate::{LookedAt, SeenFile, sys};
 
