@@ -4,9 +4,10 @@
 //! Owns saying where: function, file and line, and the whole stack, from the finding's evidence. It is a change of the source, so
 //! slowpath predicts what it saves and does not try it; for memory of glibc's malloc [`crate::huge_pages`] does the same from outside.
 
+use crate::case::Case;
 use crate::declaration::Declaration;
 use crate::plan::FixPlan;
-use crate::proposal::{Case, Proposal};
+use crate::proposal::Proposal;
 use crate::proposal_per_finding;
 use crate::source_place::{change_of_asker, place, plan_in_source};
 use slowpath_analysis::Finding;
@@ -54,8 +55,8 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proposal::Machine;
-    use crate::proposal::tests::{finding, proposed};
+    use crate::fix_list::tests::{finding, proposed};
+    use crate::machine::Machine;
     use slowpath_analysis::finding::row;
     use slowpath_tables::{Quantity, Unit};
 

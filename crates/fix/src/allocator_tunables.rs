@@ -4,10 +4,11 @@
 //! findings ([`MallocSettings`]). Refused where the variable would not be heeded: programs without glibc's malloc, programs that
 //! the kernel starts in secure mode. A program that calls mallopt(3) overrides it; that is said, and tried.
 
+use crate::case::Case;
 use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::program::Program;
-use crate::proposal::{Case, Proposal, gap, places, predicted, unreachable};
+use crate::proposal::{Proposal, gap, places, predicted};
 use crate::treatment::Treatment;
 use slowpath_analysis::memory::memory_fixes::{ALLOCATOR_TUNABLES, MallocSettings};
 use std::collections::BTreeSet;
@@ -74,7 +75,7 @@ fn proposals(case: &Case<'_>) -> Vec<Proposal> {
 
 fn refuses(program: &Program) -> Option<String> {
     let other = || Some(format!("{} has an allocator of its own: {}", program.name, program.maps(&OTHER_ALLOCATORS)?));
-    unreachable(program).or_else(other)
+    program.unreachable_allocator().or_else(other)
 }
 
 fn plan(case: &Case<'_>, settings: &MallocSettings, trial: Trial) -> FixPlan {
@@ -153,9 +154,9 @@ pub(crate) fn with<V: ToString>(user: Option<&OsStr>, ours: impl Iterator<Item =
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fix_list::tests::{finding, proposed};
+    use crate::machine::Machine;
     use crate::program::tests::program;
-    use crate::proposal::Machine;
-    use crate::proposal::tests::{finding, proposed};
     use slowpath_tables::{Quantity, Unit};
 
     const NONE: MallocSettings =

@@ -39,9 +39,9 @@ impl ArtifactSubject {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use crate::fix_list::tests::{finding, proposed};
+    use crate::machine::Machine;
     use crate::plan::FixPlan;
-    use crate::proposal::Machine;
-    use crate::proposal::tests::{finding, proposed};
     use slowpath_analysis::finding::row;
 
     /// The plan of a fix for a finding about this artifact and three others, which the children of user 7 cannot use.

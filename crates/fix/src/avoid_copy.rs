@@ -3,9 +3,10 @@
 //! Owns saying where: the functions that copy in and that copy back, each with file and line, and their stacks, from the finding's
 //! evidence. It is a change of the source, so slowpath predicts what it saves, each copy by itself, and does not try it.
 
+use crate::case::Case;
 use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Trial};
-use crate::proposal::{Case, Proposal};
+use crate::proposal::Proposal;
 use crate::proposal_per_finding;
 use crate::source_place::{function_at, plan_in_source};
 use slowpath_analysis::Finding;
@@ -76,8 +77,8 @@ fn saving(row: &Row) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proposal::Machine;
-    use crate::proposal::tests::{finding, proposed};
+    use crate::fix_list::tests::{finding, proposed};
+    use crate::machine::Machine;
     use slowpath_analysis::finding::row;
     use slowpath_tables::{Quantity, Unit};
 

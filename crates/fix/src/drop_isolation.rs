@@ -3,9 +3,10 @@
 //! Owns saying what that gives up. It is the last resort, listed so that its price stands beside that of the others.
 
 use crate::artifact_subject::ArtifactSubject;
+use crate::case::Case;
 use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
-use crate::proposal::{Case, Proposal};
+use crate::proposal::Proposal;
 use crate::proposal_per_finding;
 use crate::treatment::Treatment;
 use slowpath_analysis::Finding;

@@ -4,10 +4,11 @@
 //! smallest change of it, says who can look at the files ([`name_changes`]); until then the plan names the artifact alone, and cannot be
 //! tried. A trial changes no file: its launches see the files with the change, in mounts of their own.
 
+use crate::case::Case;
 use crate::declaration::Declaration;
 use crate::not_triable::NotTriable;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
-use crate::proposal::{Case, Lookup, Proposal, gap};
+use crate::proposal::{Lookup, Proposal, gap};
 use crate::proposal_per_finding;
 use crate::treatment::{TreatedFile, Treatment};
 use serde_json::Value;
@@ -144,8 +145,8 @@ pub fn name_changes(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proposal::Machine;
-    use crate::proposal::tests::{finding, proposed};
+    use crate::fix_list::tests::{finding, proposed};
+    use crate::machine::Machine;
     use crate::treatment::FilePermissions;
     use slowpath_analysis::finding::row;
 

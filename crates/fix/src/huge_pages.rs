@@ -5,9 +5,11 @@
 //! (`always`) it changes nothing, and where none has (`never`) it cannot.
 
 use crate::allocator_tunables::{VARIABLE, with};
+use crate::case::Case;
 use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
-use crate::proposal::{Case, Proposal, gap, places, predicted, unreachable};
+use crate::program::Program;
+use crate::proposal::{Proposal, gap, places, predicted};
 use crate::treatment::Treatment;
 use slowpath_analysis::Finding;
 use slowpath_analysis::memory::memory_fixes::HUGE_PAGES;
@@ -35,7 +37,7 @@ const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 /// At most one proposal, for all findings together.
 fn proposals(case: &Case<'_>) -> Vec<Proposal> {
-    let (willing, reasons) = case.willing(unreachable);
+    let (willing, reasons) = case.willing(Program::unreachable_allocator);
     let refusal = match case.machine.huge_pages.as_deref() {
         Some("madvise") if !willing.is_empty() => None,
         Some("madvise") => Some((reasons.first().cloned().unwrap_or_default(), "none from outside")),
@@ -96,9 +98,9 @@ fn is_predicted(finding: &Finding) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fix_list::tests::{finding, proposed};
+    use crate::machine::Machine;
     use crate::program::tests::program;
-    use crate::proposal::Machine;
-    use crate::proposal::tests::{finding, proposed};
 
     fn one(mode: Option<&str>, mapped: &[&str], environment: &[(&str, &str)]) -> Proposal {
         let machine = Machine { huge_pages: mode.map(str::to_owned), ..Machine::default() };

@@ -3,9 +3,10 @@
 //! Owns why slowpath cannot try it: malloc's own mmap is a call inside the C library, which nothing that is loaded before it can
 //! take the place of, and glibc has no setting for `MAP_POPULATE`. In the source it is one line.
 
+use crate::case::Case;
 use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Trial};
-use crate::proposal::{Case, Proposal, places};
+use crate::proposal::{Proposal, places};
 use crate::source_place::plan_in_source;
 use slowpath_analysis::memory::memory_fixes::POPULATE_AT_MAP;
 
@@ -47,8 +48,8 @@ fn proposals(case: &Case<'_>) -> Vec<Proposal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proposal::Machine;
-    use crate::proposal::tests::{finding, proposed};
+    use crate::fix_list::tests::{finding, proposed};
+    use crate::machine::Machine;
 
     #[test]
     fn it_is_told_and_not_tried() {

@@ -88,6 +88,11 @@ impl Program {
         self.mapped.iter().find(|path| is_named(path, beginnings)).map(String::as_str)
     }
 
+    /// Why the environment of a launch would not reach its allocator, if it would not.
+    pub(crate) fn unreachable_allocator(&self) -> Option<String> {
+        self.secure.clone().or_else(|| self.without_glibc())
+    }
+
     /// Why it is not linked dynamically with glibc, if it is not.
     pub fn without_glibc(&self) -> Option<String> {
         if self.maps(&["libc.so.6", "libc-2."]).is_some() {

@@ -5,10 +5,11 @@
 //! user, where its launches alone see them: what makes them writes what every later process trusts, so slowpath runs it nowhere else.
 
 use crate::artifact_subject::ArtifactSubject;
+use crate::case::Case;
 use crate::declaration::Declaration;
 use crate::not_triable::NotTriable;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
-use crate::proposal::{Case, Lookup, Proposal, gap};
+use crate::proposal::{Lookup, Proposal, gap};
 use crate::proposal_per_finding;
 use crate::treatment::{TreatedFile, Treatment};
 use crate::word::Word;
@@ -112,8 +113,8 @@ fn commands(finding: &Finding, artifacts: &BTreeSet<&Path>) -> Vec<Vec<Word>> {
 mod tests {
     use super::*;
     use crate::artifact_subject::tests::proposed_for;
-    use crate::proposal::Machine;
-    use crate::proposal::tests::{finding, proposed};
+    use crate::fix_list::tests::{finding, proposed};
+    use crate::machine::Machine;
     use crate::treatment::FilePermissions;
     use slowpath_analysis::finding::row;
 

@@ -1,16 +1,17 @@
 //! The fix `replace_allocator`: an allocator that keeps more of what was freed, put before the C library's by `LD_PRELOAD`.
 //!
-//! Owns which libraries are looked for and how: in the dynamic linker's own cache, as `ldconfig -p` prints it.
+//! Owns its plan and which programs cannot have it. Leaves finding one to [`crate::installed_allocator`].
 
 use crate::allocator_tunables::OTHER_ALLOCATORS;
+use crate::case::Case;
 use crate::declaration::Declaration;
+use crate::path_list::before;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
 use crate::program::Program;
-use crate::proposal::{Case, Proposal, before, gap, places, unreachable};
+use crate::proposal::{Proposal, gap, places};
 use crate::treatment::Treatment;
 use slowpath_analysis::memory::memory_fixes::REPLACE_ALLOCATOR;
 use std::ffi::OsStr;
-use std::process::{Command, Stdio};
 
 /// The fix.
 pub const FIX: Declaration = Declaration {
@@ -28,42 +29,8 @@ pub const FIX: Declaration = Declaration {
 /// The variable of ld.so(8).
 pub const VARIABLE: &str = "LD_PRELOAD";
 
-/// Allocators that replace malloc by being loaded first, by the name that programs link with, the preferred first: jemalloc
-/// keeps freed pages for 10 s (`dirty_decay_ms`), mimalloc for 10 ms (`purge_delay`), tcmalloc as long as nobody asks.
-const LIBRARIES: [&str; 4] = ["libjemalloc.so.", "libtcmalloc_minimal.so.", "libtcmalloc.so.", "libmimalloc.so."];
-
 /// What would install the first of them, on Debian and its kin.
 const REMEDY: &str = "apt install libjemalloc2";
-
-/// Where ldconfig is; users have these directories not always in their path.
-const PLACES: [&str; 2] = ["/sbin/ldconfig", "/usr/sbin/ldconfig"];
-
-/// The library of the preferred allocator that is installed.
-pub fn installed() -> Option<String> {
-    let run = |place: &&str| Command::new(place).arg("-p").stdin(Stdio::null()).stderr(Stdio::null()).output().ok();
-    let told = PLACES.iter().find_map(run)?;
-    in_cache(&String::from_utf8_lossy(&told.stdout), std::env::consts::ARCH)
-}
-
-/// Word for an architecture in the list of `ldconfig -p`.
-fn word_of(architecture: &str) -> &str {
-    match architecture {
-        "x86_64" => "x86-64",
-        "aarch64" => "AArch64",
-        other => other,
-    }
-}
-
-/// Lines are `name (libc6,x86-64) => path`.
-fn in_cache(printed: &str, architecture: &str) -> Option<String> {
-    let lines = || {
-        let parts = printed.lines().filter_map(|line| line.trim().split_once(" => "));
-        let named = parts.filter_map(|(left, path)| Some((left.split_once(" (")?, path)));
-        named.filter(|((_, kind), _)| kind.contains(word_of(architecture)))
-    };
-    let path_of = |library: &&str| lines().find(|((name, _), _)| name.starts_with(library)).map(|(_, path)| path);
-    LIBRARIES.iter().find_map(path_of).map(str::to_owned)
-}
 
 /// At most one proposal, for all findings together.
 fn proposals(case: &Case<'_>) -> Vec<Proposal> {
@@ -97,7 +64,7 @@ fn proposals(case: &Case<'_>) -> Vec<Proposal> {
 fn refuses(program: &Program) -> Option<String> {
     let other =
         || Some(format!("{} has another allocator already: {}", program.name, program.maps(&OTHER_ALLOCATORS)?));
-    unreachable(program).or_else(other)
+    program.unreachable_allocator().or_else(other)
 }
 
 fn plan(case: &Case<'_>, library: Option<&str>, value: &OsStr, trial: Trial) -> FixPlan {
@@ -133,27 +100,10 @@ fn plan(case: &Case<'_>, library: Option<&str>, value: &OsStr, trial: Trial) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fix_list::tests::{finding, proposed};
+    use crate::machine::Machine;
     use crate::program::tests::program;
-    use crate::proposal::Machine;
-    use crate::proposal::tests::{finding, proposed};
     use std::ffi::OsString;
-
-    const CACHE: &str = "1306 libs found in cache `/etc/ld.so.cache'\n\
-        \tlibtcmalloc.so.4 (libc6,x86-64) => /lib/x86_64-linux-gnu/libtcmalloc.so.4\n\
-        \tlibjemalloc.so.2 (libc6) => /lib/i386-linux-gnu/libjemalloc.so.2\n\
-        \tlibjemalloc.so.2 (libc6,x86-64) => /lib/x86_64-linux-gnu/libjemalloc.so.2\n\
-        \tlibjemalloc.so.2 (libc6,AArch64) => /lib/aarch64-linux-gnu/libjemalloc.so.2\n";
-
-    #[test]
-    fn the_preferred_library_of_this_architecture_is_found_in_the_cache() {
-        let found = |text: &str, architecture| in_cache(text, architecture);
-        assert_eq!(found(CACHE, "x86_64").as_deref(), Some("/lib/x86_64-linux-gnu/libjemalloc.so.2"));
-        assert_eq!(found(CACHE, "aarch64").as_deref(), Some("/lib/aarch64-linux-gnu/libjemalloc.so.2"));
-        let without = CACHE.replace("libjemalloc", "libother");
-        assert_eq!(found(&without, "x86_64").as_deref(), Some("/lib/x86_64-linux-gnu/libtcmalloc.so.4"));
-        assert_eq!(found("nonsense => \n => x\n", "x86_64"), None);
-        assert_eq!(found("", "x86_64"), None);
-    }
 
     fn one(mapped: &[&str], environment: &[(&str, &str)], allocator: Option<&str>) -> Proposal {
         let machine = Machine { allocator: allocator.map(str::to_owned), ..Machine::default() };
@@ -175,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn without_one_the_remedy_is_told_and_programs_that_cannot_have_it_are_refused() {
+    fn without_one_the_remedy_is_shown_and_programs_that_cannot_have_it_are_refused() {
         let missing = one(&[LIBC], &[], None);
         assert!(!missing.plan.trial.possible && missing.plan.tried().environment().is_empty());
         assert_eq!(missing.gap.unwrap().remedy, "apt install libjemalloc2");

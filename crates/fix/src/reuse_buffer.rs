@@ -2,9 +2,10 @@
 //!
 //! Owns what is to be changed there ([`crate::source_place`] says where).
 
+use crate::case::Case;
 use crate::declaration::Declaration;
 use crate::plan::FixPlan;
-use crate::proposal::{Case, Proposal};
+use crate::proposal::Proposal;
 use crate::proposal_per_finding;
 use crate::source_place::{change_of_asker, place, plan_in_source};
 use slowpath_analysis::Finding;
@@ -55,8 +56,8 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proposal::Machine;
-    use crate::proposal::tests::{finding, proposed};
+    use crate::fix_list::tests::{finding, proposed};
+    use crate::machine::Machine;
     use slowpath_analysis::finding::{Row, row};
     use slowpath_tables::{Quantity, Unit};
 

@@ -4,9 +4,10 @@
 //! slowpath names it and does not take it.
 
 use crate::artifact_subject::ArtifactSubject;
+use crate::case::Case;
 use crate::declaration::Declaration;
 use crate::plan::{Change, FixPlan, Privilege, Scope, Trial};
-use crate::proposal::{Case, Proposal};
+use crate::proposal::Proposal;
 use crate::proposal_per_finding;
 use crate::treatment::Treatment;
 use slowpath_analysis::Finding;

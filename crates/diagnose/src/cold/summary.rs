@@ -9,7 +9,7 @@ use crate::blocks::Ended;
 use crate::directory::COLD;
 use crate::printed::{DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Verdict};
 use slowpath_experiment::{Level, median};
-use slowpath_fix::proposal;
+use slowpath_fix::lab_fixes;
 use slowpath_lab::Settings;
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::target::Target;
@@ -165,7 +165,7 @@ fn notes(input: &Input<'_>) -> Vec<String> {
 /// Fixes for cold launches that findings name and that are not among what is tried.
 fn not_in_this_set(input: &Input<'_>) -> Vec<String> {
     let is_tried = |name: &str| input.candidates.iter().any(|candidate| candidate.fix == Some(name));
-    let named = proposal::others(&input.found.findings);
+    let named = lab_fixes(&input.found.findings);
     named.into_iter().filter(|name| !is_tried(name)).collect()
 }
 

@@ -12,7 +12,7 @@ use slowpath_analysis::printed::round_trips::{ReplyPair, of_tables as round_trip
 use slowpath_analysis::printed::time_spent::{Condition, TimeSpent, of_tables as time_spent_of};
 use slowpath_capture::Options;
 use slowpath_fix::program::RunsAs;
-use slowpath_fix::{Machine, Proposal, proposal, propose};
+use slowpath_fix::{Machine, Proposal, lab_fixes, propose};
 use slowpath_launch::{EndPolicy, Metric, StdioPolicy, measures};
 use slowpath_process::Duty;
 use slowpath_session::Progress;
@@ -135,7 +135,7 @@ pub fn found(
             .collect();
         write_json(directory, PREDICTION_FILE, &predicted)?;
         Ok(RecordedLaunch {
-            need_lab: proposal::others(&findings),
+            need_lab: lab_fixes(&findings),
             findings,
             looked_for,
             proposals,

@@ -7,10 +7,12 @@
 
 pub mod python;
 
+use crate::case::Case;
 use crate::declaration::Declaration;
+use crate::path_list::before;
 use crate::plan::{Change, FixPlan, Scope, Trial};
 use crate::program::Program;
-use crate::proposal::{Case, Proposal, before, predicted, unreachable};
+use crate::proposal::{Proposal, predicted};
 use crate::proposal_per_finding::number;
 use crate::replace_allocator::VARIABLE;
 use crate::source_place::plan_in_source;
@@ -130,7 +132,7 @@ fn of_python(advice: FixPlan, modules: &[String], spawned: bool) -> FixPlan {
 
 /// The libraries that every program of the launch could load, or why there are none.
 fn loadable(program: &Program, mut libraries: Vec<String>) -> Result<Vec<String>, String> {
-    if let Some(reason) = unreachable(program) {
+    if let Some(reason) = program.unreachable_allocator() {
         return Err(reason);
     }
     libraries.retain(|library| !program.plugins.contains(library));
@@ -169,9 +171,9 @@ fn of_libraries(case: &Case<'_>, advice: FixPlan, libraries: &[String]) -> FixPl
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fix_list::tests::{finding, proposed};
+    use crate::machine::Machine;
     use crate::program::tests::program;
-    use crate::proposal::Machine;
-    use crate::proposal::tests::{finding, proposed};
     use slowpath_analysis::finding::row;
 
     fn children() -> Finding {
@@ -204,7 +206,7 @@ mod tests {
     fn what_is_predicted_is_what_a_launch_saves_that_nobody_records() {
         let predicted = |unrecorded| {
             let (program, machine) = (program(&[]), Machine::default());
-            let made = crate::proposal::propose(&[children()], |_| program.clone(), &[], &machine, unrecorded);
+            let made = crate::propose(&[children()], |_| program.clone(), &[], &machine, unrecorded);
             made[0].predicted.unwrap()
         };
         let (whole, half) = (predicted(1.0), predicted(0.5));

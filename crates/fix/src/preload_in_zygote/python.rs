@@ -2,7 +2,7 @@
 //!
 //! Owns the content of both, and the variable. Leaves writing them, as the target's user, to who tries the fix.
 
-use crate::proposal::before;
+use crate::path_list::before;
 use crate::treatment::Treatment;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -1,0 +1,157 @@
+//! Every fix, and what is asked of all of them: which is meant by a name, what each proposes for findings, which need a lab.
+//!
+//! A diagnosis, and the record of what was applied, may be of an earlier version: names of then mean the same fix. Leaves what a fix says
+//! of itself, and its plans, to its own file.
+
+use crate::case::Case;
+use crate::declaration::Declaration;
+use crate::machine::Machine;
+use crate::program::Program;
+use crate::proposal::Proposal;
+use crate::{
+    advise_huge_pages, allocator_tunables, avoid_copy, drop_isolation, grant_read, huge_pages, populate_at_map,
+    preload_in_zygote, preload_plan, readahead_size, regenerate_artifact, replace_allocator, reuse_buffer,
+    right_size_buffer, share_artifact,
+};
+use slowpath_analysis::Finding;
+use std::borrow::Cow;
+use std::ffi::OsString;
+
+/// Every fix, in the order in which it is explained: those of cold launches, of a launch's environment, of the source, of files.
+pub const ALL: [Declaration; 15] = [
+    preload_plan::FIX,
+    readahead_size::FIX,
+    allocator_tunables::FIX,
+    replace_allocator::FIX,
+    huge_pages::FIX,
+    populate_at_map::FIX,
+    reuse_buffer::FIX,
+    right_size_buffer::FIX,
+    advise_huge_pages::FIX,
+    avoid_copy::FIX,
+    preload_in_zygote::FIX,
+    grant_read::FIX,
+    regenerate_artifact::FIX,
+    share_artifact::FIX,
+    drop_isolation::FIX,
+];
+
+/// Whether two plans have the same name, be it that of an earlier version.
+pub fn is_same_name(one: &str, other: &str) -> bool {
+    current_name(one) == current_name(other)
+}
+
+/// What a fix, or a plan of it, is called in this version. Where a fix has several plans their numbers follow its name (`reuse_buffer 2`).
+fn current_name(name: &str) -> Cow<'_, str> {
+    let fix = name.split(' ').next().unwrap_or(name);
+    match ALL.iter().find(|declaration| declaration.former.contains(&fix)) {
+        Some(declaration) => Cow::Owned(format!("{}{}", declaration.name, &name[fix.len()..])),
+        None => Cow::Borrowed(name),
+    }
+}
+
+/// All fixes for these findings. `program` returns the program of a finding; `unrecorded` is as in [`Case`].
+pub fn propose(
+    findings: &[Finding],
+    program: impl Fn(&Finding) -> Program,
+    environment: &[(OsString, OsString)],
+    machine: &Machine,
+    unrecorded: f64,
+) -> Vec<Proposal> {
+    let programs: Vec<Program> = findings.iter().map(program).collect();
+    let made = |fix: &Declaration| {
+        let named =
+            findings.iter().enumerate().filter(|(_, finding)| finding.fixes.iter().any(|name| name == fix.name));
+        let named: Vec<(usize, &Finding)> = named.collect();
+        let programs: Vec<Program> = named.iter().map(|(number, _)| programs[*number].clone()).collect();
+        let Some(propose) = fix.propose.filter(|_| !named.is_empty()) else { return Vec::new() };
+        propose(&Case { findings: &named, programs: &programs, environment, machine, unrecorded })
+    };
+    ALL.iter().flat_map(made).collect()
+}
+
+/// Fixes that findings name and nothing here makes: those that need a lab.
+pub fn lab_fixes(findings: &[Finding]) -> Vec<String> {
+    let named = findings.iter().flat_map(|finding| &finding.fixes);
+    let is_made = |name: &str| ALL.iter().any(|fix| fix.name == name && fix.propose.is_some());
+    let mut others: Vec<String> = named.filter(|fix| !is_made(fix)).cloned().collect();
+    others.sort();
+    others.dedup();
+    others
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use slowpath_analysis::finding::{Confidence, Evidence};
+    use slowpath_analysis::fix_inputs::FixInputs;
+    use slowpath_analysis::memory::memory_fixes;
+    use slowpath_tables::{Quantity, Unit};
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// A finding of no pattern in particular that names a fix.
+    pub(crate) fn finding(fix: &str, saving: f64) -> Finding {
+        let ways = BTreeMap::from([(fix.to_owned(), "keep one block".to_owned())]);
+        Finding {
+            name: "some_pattern".to_owned(),
+            former_name: None,
+            title: String::new(),
+            subject: BTreeMap::from([("process".to_owned(), "video".into())]),
+            cost: Quantity::exact(saving, Unit::Ms),
+            predicted_saving: Some(Quantity::interval(saving, saving - 1.0, saving + 2.0, Unit::Ms)),
+            confidence: Confidence::High,
+            reasons: Vec::new(),
+            evidence: vec![Evidence { text: String::new(), rows: Vec::new() }],
+            fixes: vec![fix.to_owned()],
+            fix_inputs: FixInputs { ways, ..FixInputs::default() },
+            see_by_hand: String::new(),
+        }
+    }
+
+    /// What is proposed for findings of one program.
+    pub(crate) fn proposed(
+        findings: &[Finding],
+        program: &Program,
+        environment: &[(&str, &str)],
+        machine: &Machine,
+    ) -> Vec<Proposal> {
+        let environment: Vec<(OsString, OsString)> =
+            environment.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect();
+        propose(findings, |_| program.clone(), &environment, machine, 1.0)
+    }
+
+    #[test]
+    fn findings_that_name_nothing_that_is_made_here_have_no_proposal_and_need_a_lab() {
+        let findings = [finding("preload_plan", 1.0), finding("nothing", 1.0), finding("preload_plan", 1.0)];
+        assert!(proposed(&findings, &Program::default(), &[], &Machine::default()).is_empty());
+        assert_eq!(lab_fixes(&findings), ["nothing", "preload_plan"]);
+        assert!(lab_fixes(&[finding(memory_fixes::REUSE_BUFFER, 1.0)]).is_empty());
+    }
+
+    #[test]
+    fn a_plan_is_known_by_its_name_and_by_that_of_earlier_versions() {
+        for (name, former) in [
+            ("avoid_copy", "look_in_place"),
+            ("right_size_buffer", "size_to_use"),
+            ("reuse_buffer", "keep_buffer"),
+            ("reuse_buffer 2", "keep_buffer 2"),
+            ("replace_allocator", "another_allocator"),
+        ] {
+            assert!(
+                is_same_name(name, former) && is_same_name(former, name) && is_same_name(former, former),
+                "{former}"
+            );
+        }
+        for (one, other) in [("reuse_buffer", "keep_buffer 2"), ("reuse_buffer", "look_in_place"), ("x", "y")] {
+            assert!(!is_same_name(one, other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn a_former_name_is_that_of_one_fix_and_of_none_today() {
+        let today: BTreeSet<&str> = ALL.iter().map(|fix| fix.name).collect();
+        let former: Vec<&str> = ALL.iter().flat_map(|fix| fix.former).copied().collect();
+        assert_eq!(former.iter().collect::<BTreeSet<_>>().len(), former.len());
+        assert!(former.iter().all(|name| !today.contains(name)), "{former:?}");
+    }
+}
