@@ -1,6 +1,8 @@
 //! The `Exec` lines of a desktop file (Desktop Entry Specification 1.5): what stands there is started with the fix.
 
-use super::{ContentKind, FileNeed, Input, Keeps, Refusal, Rendered, TargetKind, plain_text, variables};
+use super::refusal::Refusal;
+use super::target_kind::{ContentKind, FileNeed, Input, Keeps, Rendered, TargetKind};
+use super::variables::{plain_text, variables};
 use crate::treatment::Treatment;
 use std::os::unix::ffi::OsStrExt;
 
@@ -99,7 +101,7 @@ fn value_of(line: &[u8], key: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{rendered, replay, without_doubled_percent};
+    use super::super::target_list::tests::{rendered, replay, without_doubled_percent};
     use super::*;
     use proptest::prelude::*;
 

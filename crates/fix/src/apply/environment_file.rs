@@ -1,6 +1,9 @@
 //! A file of variables: `EnvironmentFile=` of systemd.exec(5), which a shell can read (`. FILE`) as well.
 
-use super::{ContentKind, FileNeed, Input, Keeps, Refusal, Rendered, TargetKind, comments, plain_text, variables};
+use super::fix_name::comments;
+use super::refusal::Refusal;
+use super::target_kind::{ContentKind, FileNeed, Input, Keeps, Rendered, TargetKind};
+use super::variables::{plain_text, variables};
 use crate::treatment::Treatment;
 
 /// This kind.
@@ -62,7 +65,7 @@ fn render(input: &Input<'_>) -> Result<Rendered, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{rendered, replay};
+    use super::super::target_list::tests::{rendered, replay};
     use super::*;
     use proptest::prelude::*;
     use std::process::Command;

@@ -3,7 +3,8 @@
 //! Owns which changes are carried out at all, and how they read as a diff. Leaves the files themselves to [`super::permission_place`].
 
 use super::journal::Found;
-use super::{Keeps, Refusal, TargetKind};
+use super::refusal::Refusal;
+use super::target_kind::{Keeps, TargetKind};
 use crate::treatment::{FilePermissions, TreatedFile};
 use crate::word::Word;
 use serde::{Deserialize, Serialize};

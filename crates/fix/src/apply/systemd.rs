@@ -1,8 +1,9 @@
 //! A drop-in for a unit of systemd: `Environment=` of systemd.exec(5).
 
-use super::{
-    ContentKind, FileNeed, Input, Keeps, Refusal, Rendered, TargetKind, comments, file_part, plain_text, variables,
-};
+use super::fix_name::{comments, file_part};
+use super::refusal::Refusal;
+use super::target_kind::{ContentKind, FileNeed, Input, Keeps, Rendered, TargetKind};
+use super::variables::{plain_text, variables};
 use crate::treatment::Treatment;
 
 /// This kind.
@@ -84,7 +85,7 @@ fn render(input: &Input<'_>) -> Result<Rendered, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{rendered, replay, without_doubled_percent};
+    use super::super::target_list::tests::{rendered, replay, without_doubled_percent};
     use super::*;
     use proptest::prelude::*;
 

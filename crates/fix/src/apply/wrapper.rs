@@ -1,6 +1,9 @@
 //! A shell script that starts the program with the fix.
 
-use super::{ContentKind, FileNeed, Input, Keeps, Refusal, Rendered, TargetKind, comments, no_nul, variables};
+use super::fix_name::comments;
+use super::refusal::Refusal;
+use super::target_kind::{ContentKind, FileNeed, Input, Keeps, Rendered, TargetKind};
+use super::variables::{no_nul, variables};
 use crate::treatment::Treatment;
 use crate::word::Word;
 use std::os::unix::ffi::OsStrExt;
@@ -107,7 +110,7 @@ fn command(words: &[Word]) -> Result<Vec<u8>, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{rendered, replay};
+    use super::super::target_list::tests::{rendered, replay};
     use super::*;
     use proptest::prelude::*;
     use std::ffi::OsStr;

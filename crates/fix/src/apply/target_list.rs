@@ -1,0 +1,166 @@
+//! Every kind of file that keeps a fix, and why a fix can be kept in none of them, or not in one of this kind.
+
+use super::refusal::Refusal;
+use super::target_kind::{Keeps, TargetKind};
+use super::{desktop_file, environment_file, permissions, systemd, wrapper};
+use crate::plan::{FixPlan, Scope};
+use crate::readahead_size;
+use crate::treatment::Treatment;
+
+/// Every kind.
+pub static TARGETS: [&TargetKind; 5] =
+    [&wrapper::TARGET, &environment_file::TARGET, &systemd::TARGET, &desktop_file::TARGET, &permissions::TARGET];
+
+/// Why no file at all can keep a fix.
+pub fn refused_everywhere(plan: &FixPlan) -> Option<Refusal> {
+    match &plan.treatment {
+        Treatment::Environment { .. } | Treatment::PreloadPlan { .. } | Treatment::Files { .. } => None,
+        Treatment::Regeneration { .. } => Some(Refusal::new(
+            "the command writes files that every later process trusts: slowpath runs it only in a trial, for its own launches",
+            plan.changes.first().map_or_else(|| plan.trial.how.clone(), |change| format!("by hand: {}", change.to)),
+        )),
+        Treatment::PythonPreload { .. } => Some(Refusal::new(
+            "the launches of a trial find the modules by a file in the directory of the diagnosis; a program names them itself",
+            plan.changes
+                .first()
+                .map_or_else(|| plan.trial.how.clone(), |change| format!("in the source: {}", change.to)),
+        )),
+        Treatment::Source { place } => Some(Refusal::new(
+            "it is a change of the program's source, which slowpath only shows",
+            format!("change the source: {place}"),
+        )),
+        Treatment::Readahead { kib } => Some(Refusal::new(
+            "it is a setting of a device, which affects every program on it",
+            readahead_size::by_hand(*kib),
+        )),
+        Treatment::None if plan.scope == Scope::Source => {
+            Some(Refusal::new("it is a change of the program's source", plan.trial.how.clone()))
+        }
+        Treatment::None if plan.scope == Scope::Machine => {
+            Some(Refusal::new("it is a change of this machine, which slowpath only shows", plan.trial.how.clone()))
+        }
+        Treatment::None => Some(Refusal::new(
+            "the diagnosis does not hold the treatment: nothing was tried, or an older slowpath wrote it",
+            "diagnose again; `slowpath fix show` shows what the fix changes",
+        )),
+    }
+}
+
+/// Why this kind of file cannot keep this fix.
+pub fn refusal(kind: &TargetKind, plan: &FixPlan) -> Option<Refusal> {
+    refused_everywhere(plan).or_else(|| match (&kind.keeps, &plan.treatment) {
+        (Keeps::Permissions, Treatment::Files { .. }) => None,
+        (Keeps::Permissions, _) => Some(Refusal::new("it changes no permissions", "--wrapper PATH")),
+        (Keeps::Content(_), Treatment::Files { .. }) => {
+            Some(Refusal::new("it is a change of permissions, which a file cannot give", permissions::TARGET.option))
+        }
+        (Keeps::Content(kind), treatment) => (kind.refuses)(treatment),
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::super::target_kind::{ContentKind, FileNeed, Input, Rendered};
+    use super::*;
+    use crate::plan::{Privilege, Trial};
+    use crate::preload_plan::program::ReplayProgram;
+    use crate::word::Word;
+    use std::collections::HashSet;
+    use std::path::Path;
+
+    pub(crate) fn plan(treatment: Treatment) -> FixPlan {
+        FixPlan {
+            fix: "allocator_tunables".to_owned(),
+            name: "allocator_tunables".to_owned(),
+            title: "glibc keeps memory\nrm -rf /".to_owned(),
+            changes: Vec::new(),
+            scope: Scope::Launch,
+            privilege: Privilege::User,
+            side_effects: Vec::new(),
+            price: String::new(),
+            security_cost: String::new(),
+            undo: String::new(),
+            trial: Trial { possible: true, how: String::new() },
+            treatment,
+        }
+    }
+
+    /// The inverse of writing `%%` for `%`, which systemd's specifiers and a desktop's field codes share; `None` where a
+    /// `%` stands alone and would be expanded.
+    pub(crate) fn without_doubled_percent(text: &str) -> Option<String> {
+        let mut chars = text.chars();
+        let mut out = String::new();
+        while let Some(c) = chars.next() {
+            if c == '%' && chars.next()? != '%' {
+                return None;
+            }
+            out.push(c);
+        }
+        Some(out)
+    }
+
+    /// What a kind makes of a treatment, for this command.
+    pub(crate) fn rendered(
+        kind: &TargetKind,
+        treatment: Treatment,
+        command: &[&str],
+        before: Option<&str>,
+    ) -> Result<Rendered, Refusal> {
+        let command: Vec<Word> = command.iter().map(|word| Word::from(*word)).collect();
+        let plan = plan(treatment);
+        if let Some(refusal) = refusal(kind, &plan) {
+            return Err(refusal);
+        }
+        let Keeps::Content(kind) = &kind.keeps else { panic!("{} writes no file", kind.name) };
+        (kind.render)(&Input {
+            plan: &plan,
+            command: &command,
+            before: before.map(str::as_bytes),
+            plan_file: Path::new("/home/u/my plans/x.plan"),
+            replay: &ReplayProgram::slowpath(Path::new("/usr/bin/slowpath")),
+        })
+    }
+
+    pub(crate) fn replay() -> Treatment {
+        Treatment::PreloadPlan { file: "preload_plan.plan".to_owned(), sha256: None }
+    }
+
+    #[test]
+    fn no_two_kinds_share_a_name_or_an_option() {
+        for of in [|kind: &TargetKind| kind.name, |kind: &TargetKind| kind.option] {
+            let names: HashSet<_> = TARGETS.iter().map(|kind| of(kind)).collect();
+            assert_eq!(names.len(), TARGETS.len());
+        }
+    }
+
+    #[test]
+    fn names_that_a_shell_would_obey_and_nul_bytes_are_refused_everywhere() {
+        for (name, value) in [("A B", "x"), ("A;reboot", "x"), ("", "x"), ("1A", "x"), ("A", "x\0y"), ("A\n", "x")] {
+            for kind in &TARGETS {
+                let needs = |kind: &ContentKind| kind.file == FileNeed::Existing;
+                let is_changed = matches!(&kind.keeps, Keeps::Content(kind) if needs(kind));
+                let before = Some("[Desktop Entry]\nExec=x\n").filter(|_| is_changed);
+                let made = rendered(kind, Treatment::variable(name, value), &["true"], before);
+                assert!(made.is_err(), "{}: {name:?}={value:?}", kind.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_change_of_a_launch_is_shown_and_not_kept() {
+        let source = plan(Treatment::Source { place: "copy (a.c:1)".to_owned() });
+        assert!(refused_everywhere(&source).unwrap().remedy.contains("a.c:1"));
+        assert!(refused_everywhere(&plan(Treatment::None)).unwrap().remedy.contains("diagnose again"));
+        let device = plan(Treatment::Readahead { kib: 512 });
+        assert!(refused_everywhere(&device).unwrap().remedy.contains("blockdev --setra 1024 "));
+        assert_eq!(refused_everywhere(&plan(replay())), None);
+    }
+
+    #[test]
+    fn permissions_are_kept_in_the_files_themselves_and_variables_are_not() {
+        let files = plan(Treatment::Files { files: Vec::new() });
+        let refused = |plan: &FixPlan| TARGETS.map(|kind| refusal(kind, plan).is_some());
+        assert_eq!(refused(&files), [true, true, true, true, false]);
+        assert_eq!(refused(&plan(Treatment::variable("A", "b"))), [false, false, false, false, true]);
+    }
+}
