@@ -22,8 +22,9 @@ use failures::failure;
 use printed::{APPLY_SCHEMA, LIST_SCHEMA, SHOW_SCHEMA, UNDO_SCHEMA};
 use proposed::Target;
 use slowpath_fix::apply::error::ApplyError;
+use slowpath_fix::apply::file_version::FileVersion;
 use slowpath_fix::apply::finish::finish;
-use slowpath_fix::apply::journal::{Found, State};
+use slowpath_fix::apply::journal::State;
 use slowpath_fix::apply::records::{Record, Records};
 use slowpath_fix::apply::{TARGETS, place, refusal, steps};
 use slowpath_fix::{FixPlan, Word, is_same_name};
@@ -80,9 +81,9 @@ pub fn list(directory: &Path) -> Result<FixList, Failure> {
 fn applied(record: &Record) -> Result<Applied, Failure> {
     let journal = &record.journal;
     let found = steps::found(journal).map_err(failure)?;
-    let state = if found.contains(&Found::Other) {
+    let state = if found.contains(&FileVersion::Other) {
         AppliedState::Changed
-    } else if journal.state == State::Applied && found.iter().all(|one| *one == Found::After) {
+    } else if journal.state == State::Applied && found.iter().all(|one| *one == FileVersion::After) {
         AppliedState::Applied
     } else if journal.state == State::Applied {
         AppliedState::Changed

@@ -5,7 +5,8 @@ use super::failures::{failure, unusable};
 use super::printed::{Proposed, ProposedFile};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{getegid, geteuid};
-use slowpath_fix::apply::journal::{FileChange, FileContent, Found, Journal, SCHEMA, State};
+use slowpath_fix::apply::file_version::FileVersion;
+use slowpath_fix::apply::journal::{FileChange, FileContent, Journal, SCHEMA, State};
 use slowpath_fix::apply::permissions::PermissionChange;
 use slowpath_fix::apply::place::{self, FilePlace, There};
 use slowpath_fix::apply::records::home;
@@ -210,7 +211,7 @@ fn permissions_of(diagnosed: &Diagnosed, plan: &FixPlan) -> Result<Change, Failu
     permissions.sort_by_key(|change| Reverse(change.path.to_os_string()));
     let journal = Journal { permissions, ..journal(diagnosed, plan, name) };
     let found = steps::found(&journal).map_err(failure)?;
-    if let Some((path, _)) = journal.paths().zip(found).find(|(_, found)| *found != Found::Before) {
+    if let Some((path, _)) = journal.paths().zip(found).find(|(_, found)| *found != FileVersion::Before) {
         let path = place::path_of(path);
         let message = format!("{} is not as it was when it was diagnosed", path.display());
         return Err(Failure::new(Kind::Check, message).hint("diagnose again"));

@@ -1,7 +1,7 @@
 //! What was changed for a fix, written down before it is changed: enough to restore every file to the byte, whenever slowpath was
 //! killed.
 //!
-//! Owns the record, what a file that is looked at is by it ([`Found`]), and what is to be done next ([`Journal::next`]). Each step
+//! Owns the record, which version of a file is there by it ([`FileVersion`]), and what is to be done next ([`Journal::next`]). Each step
 //! changes one file by one rename, one removal or one change of its permissions, so a file is as before or as applied at any moment.
 //! Leaves reading and writing to [`super::steps`], which looks at every file anew before each step.
 //!
@@ -10,6 +10,7 @@
 //!                        `------------- undo, also after a crash ------------------^
 //! ```
 
+use super::file_version::FileVersion;
 use super::permissions::PermissionChange;
 use crate::word::Word;
 use serde::{Deserialize, Serialize};
@@ -65,25 +66,14 @@ pub struct FileChange {
     pub after: FileContent,
 }
 
-/// What is at a path, by the record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// What was there before.
-    Before,
-    /// What the fix wrote.
-    After,
-    /// Something else: somebody changed it since.
-    Other,
-}
-
 impl FileChange {
     /// What a file is by this record; `None` where there is none.
-    pub fn find(&self, there: Option<&FileContent>) -> Found {
+    pub fn find(&self, there: Option<&FileContent>) -> FileVersion {
         match (there, &self.before) {
-            (Some(there), _) if there.is_same(&self.after) => Found::After,
-            (Some(there), Some(before)) if there.is_same(before) => Found::Before,
-            (None, None) => Found::Before,
-            _ => Found::Other,
+            (Some(there), _) if there.is_same(&self.after) => FileVersion::After,
+            (Some(there), Some(before)) if there.is_same(before) => FileVersion::Before,
+            (None, None) => FileVersion::Before,
+            _ => FileVersion::Other,
         }
     }
 }
@@ -139,19 +129,20 @@ impl Journal {
 
     /// The next step to `goal` (applied, or undoing), with what is found at each path. `kept` are files that stay as somebody else
     /// left them.
-    pub fn next(&self, goal: State, found: &[Found], kept: &[usize]) -> Step {
+    pub fn next(&self, goal: State, found: &[FileVersion], kept: &[usize]) -> Step {
         let is_kept = |file: usize| kept.contains(&file);
-        let of = |meant: Found| found.iter().enumerate().filter(move |(_, one)| **one == meant).map(|(file, _)| file);
-        if let Some(changed) = of(Found::Other).find(|file| !is_kept(*file)) {
+        let of =
+            |meant: FileVersion| found.iter().enumerate().filter(move |(_, one)| **one == meant).map(|(file, _)| file);
+        if let Some(changed) = of(FileVersion::Other).find(|file| !is_kept(*file)) {
             return Step::Refuse(changed);
         }
         match (self.state, goal) {
-            (State::Applying, State::Applied) => match of(Found::Before).next() {
+            (State::Applying, State::Applied) => match of(FileVersion::Before).next() {
                 Some(file) => Step::Apply(file),
                 None => Step::Become(State::Applied),
             },
             (_, State::Applied | State::Applying) => Step::Done,
-            (State::Undoing, State::Undoing) => match of(Found::After).next_back() {
+            (State::Undoing, State::Undoing) => match of(FileVersion::After).next_back() {
                 Some(file) => Step::Restore(file),
                 None => Step::Forget,
             },
@@ -160,8 +151,8 @@ impl Journal {
     }
 
     /// The files that somebody else changed.
-    pub fn changed(&self, found: &[Found]) -> Vec<usize> {
-        found.iter().enumerate().filter(|(_, one)| **one == Found::Other).map(|(file, _)| file).collect()
+    pub fn changed(&self, found: &[FileVersion]) -> Vec<usize> {
+        found.iter().enumerate().filter(|(_, one)| **one == FileVersion::Other).map(|(file, _)| file).collect()
     }
 }
 
@@ -210,7 +201,7 @@ mod tests {
         fn go(&mut self, goal: State, most: usize) -> bool {
             for _ in 0..most {
                 let Some(journal) = &mut self.journal else { return true };
-                let found: Vec<Found> =
+                let found: Vec<FileVersion> =
                     journal.files.iter().zip(&self.files).map(|(change, there)| change.find(there.as_ref())).collect();
                 match journal.next(goal, &found, &[]) {
                     Step::Apply(file) => self.files[file] = Some(journal.files[file].after.clone()),
@@ -259,30 +250,30 @@ mod tests {
     fn a_file_that_somebody_changed_stops_everything_unless_it_is_kept() {
         let mut journal = journal(2);
         journal.state = State::Applied;
-        let found = [Found::After, Found::Other];
+        let found = [FileVersion::After, FileVersion::Other];
         assert_eq!(journal.next(State::Undoing, &found, &[]), Step::Refuse(1));
         journal.state = State::Undoing;
         assert_eq!(journal.next(State::Undoing, &found, &[1]), Step::Restore(0));
-        assert_eq!(journal.next(State::Undoing, &[Found::Before, Found::Other], &[1]), Step::Forget);
+        assert_eq!(journal.next(State::Undoing, &[FileVersion::Before, FileVersion::Other], &[1]), Step::Forget);
         assert_eq!(journal.changed(&found), [1]);
     }
 
     #[test]
-    fn what_is_found_is_told_by_content_mode_and_owner_and_not_by_time() {
+    fn a_version_is_known_by_content_mode_and_owner_and_not_by_time() {
         let change = &journal(1).files[0];
         let later = FileContent { modified: Some((5, 0)), ..file("old") };
-        assert_eq!(change.find(Some(&later)), Found::Before);
-        assert_eq!(change.find(Some(&file("new"))), Found::After);
-        assert_eq!(change.find(Some(&FileContent { mode: 0o600, ..file("new") })), Found::Other);
-        assert_eq!(change.find(None), Found::Other);
+        assert_eq!(change.find(Some(&later)), FileVersion::Before);
+        assert_eq!(change.find(Some(&file("new"))), FileVersion::After);
+        assert_eq!(change.find(Some(&FileContent { mode: 0o600, ..file("new") })), FileVersion::Other);
+        assert_eq!(change.find(None), FileVersion::Other);
     }
 
     #[test]
     fn files_are_written_first_to_last_and_restored_last_to_first() {
         let mut journal = journal(2);
-        assert_eq!(journal.next(State::Applied, &[Found::Before; 2], &[]), Step::Apply(0));
-        assert_eq!(journal.next(State::Applied, &[Found::After, Found::Before], &[]), Step::Apply(1));
+        assert_eq!(journal.next(State::Applied, &[FileVersion::Before; 2], &[]), Step::Apply(0));
+        assert_eq!(journal.next(State::Applied, &[FileVersion::After, FileVersion::Before], &[]), Step::Apply(1));
         journal.state = State::Undoing;
-        assert_eq!(journal.next(State::Undoing, &[Found::After; 2], &[]), Step::Restore(1));
+        assert_eq!(journal.next(State::Undoing, &[FileVersion::After; 2], &[]), Step::Restore(1));
     }
 }

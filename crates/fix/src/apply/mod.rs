@@ -5,15 +5,16 @@
 //! owns the syntax of its files: one pure function quotes values for it. [`permissions`] writes no file and changes those that the fix
 //! names. `target_kind` says what each declares, `variables` and `fix_name` what they write alike, [`Refusal`] why one cannot keep a fix.
 //!
-//! [`diff`] shows the change, [`journal`] decides what is written, and what is left alone when it is taken back; [`steps`] carries that out on
-//! the files of [`place`] and [`permission_place`], and [`records`] keeps what was there until it is restored; [`made`] knows the diagnoses that
-//! root made; [`finish`] does what must not stay half done in a child that outlives a kill. Leaves reading a diagnosis, which change is asked
-//! for, and every word to the user, to the command.
+//! [`diff`] shows the change, [`journal`] decides by the [`file_version`] at each path what is written, and what is left alone when it is taken
+//! back; [`steps`] carries that out on the files of [`place`] and [`permission_place`], and [`records`] keeps what was there until it is
+//! restored; [`made`] knows the diagnoses that root made; [`finish`] does what must not stay half done in a child that outlives a kill. Leaves
+//! reading a diagnosis, which change is asked for, and every word to the user, to the command.
 
 pub mod desktop_file;
 pub mod diff;
 pub mod environment_file;
 pub mod error;
+pub mod file_version;
 pub mod finish;
 mod fix_name;
 pub mod journal;

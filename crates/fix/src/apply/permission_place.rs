@@ -7,7 +7,7 @@
 //! are compared with the record, and the descriptor is what is changed.
 
 use super::error::ApplyError;
-use super::journal::Found;
+use super::file_version::FileVersion;
 use super::permissions::PermissionChange;
 use super::place::path_of;
 use crate::treatment::FilePermissions;
@@ -27,11 +27,11 @@ const LONGEST: usize = 65_536;
 ///
 /// # Errors
 /// It cannot be looked at.
-pub fn look(change: &PermissionChange) -> Result<Found, ApplyError> {
+pub fn look(change: &PermissionChange) -> Result<FileVersion, ApplyError> {
     match opened(change) {
         Ok((_, there)) => Ok(change.find(Some(&there))),
         Err(error) => match error.raw_os_error().map(Errno::from_raw_os_error) {
-            Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Found::Other),
+            Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(FileVersion::Other),
             _ => Err(ApplyError::unusable(path_of(&change.path), error)),
         },
     }
@@ -55,7 +55,7 @@ pub fn restore(change: &PermissionChange) -> Result<(), ApplyError> {
 
 fn set(change: &PermissionChange, from: &FilePermissions, to: &FilePermissions) -> Result<(), ApplyError> {
     let done = opened(change).and_then(|(file, there)| {
-        if change.find(Some(&there)) == Found::Other || there.before != *from {
+        if change.find(Some(&there)) == FileVersion::Other || there.before != *from {
             return Err(io::Error::other("somebody changes it at this moment"));
         }
         replace(&file, from, to)?;
@@ -161,9 +161,9 @@ mod tests {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
         let modified = std::fs::metadata(&path).unwrap().mtime_nsec();
         let change = change(&path, 0o604);
-        assert_eq!(look(&change).unwrap(), Found::Before);
+        assert_eq!(look(&change).unwrap(), FileVersion::Before);
         apply(&change).unwrap();
-        assert_eq!((look(&change).unwrap(), mode(&path)), (Found::After, 0o604));
+        assert_eq!((look(&change).unwrap(), mode(&path)), (FileVersion::After, 0o604));
         // Set already.
         assert!(apply(&change).is_err());
         restore(&change).unwrap();
@@ -181,13 +181,13 @@ mod tests {
         }
         let change = change(&at("f"), 0o604);
         std::fs::rename(at("f"), at("away")).unwrap();
-        assert_eq!(look(&change).unwrap(), Found::Other);
+        assert_eq!(look(&change).unwrap(), FileVersion::Other);
         symlink(at("secret"), at("f")).unwrap();
-        assert_eq!(look(&change).unwrap(), Found::Other);
+        assert_eq!(look(&change).unwrap(), FileVersion::Other);
         assert!(apply(&change).is_err());
         std::fs::remove_file(at("f")).unwrap();
         std::fs::hard_link(at("secret"), at("f")).unwrap();
-        assert_eq!(look(&change).unwrap(), Found::Other);
+        assert_eq!(look(&change).unwrap(), FileVersion::Other);
         assert!(apply(&change).is_err());
         assert_eq!((mode(&at("secret")), mode(&at("away"))), (0o600, 0o600));
     }

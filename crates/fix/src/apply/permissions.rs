@@ -2,7 +2,7 @@
 //!
 //! Owns which changes are carried out at all, and how they read as a diff. Leaves the files themselves to [`super::permission_place`].
 
-use super::journal::Found;
+use super::file_version::FileVersion;
 use super::refusal::Refusal;
 use super::target_kind::{Keeps, TargetKind};
 use crate::treatment::{FilePermissions, TreatedFile};
@@ -90,12 +90,12 @@ impl PermissionChange {
     }
 
     /// What a file is by this record; `None` where there is none.
-    pub fn find(&self, there: Option<&Self>) -> Found {
+    pub fn find(&self, there: Option<&Self>) -> FileVersion {
         let is_it = |there: &&Self| (there.identity, there.uid, there.gid) == (self.identity, self.uid, self.gid);
         match there.filter(is_it) {
-            Some(there) if there.before == self.after => Found::After,
-            Some(there) if there.before == self.before => Found::Before,
-            _ => Found::Other,
+            Some(there) if there.before == self.after => FileVersion::After,
+            Some(there) if there.before == self.before => FileVersion::Before,
+            _ => FileVersion::Other,
         }
     }
 }
@@ -190,15 +190,15 @@ mod tests {
     #[test]
     fn another_file_at_the_path_is_neither_before_nor_after() {
         let one = PermissionChange::of(&file(permissions(0o40700, None), permissions(0o40701, None)), 1000).unwrap();
-        assert_eq!(one.find(Some(&one)), Found::Before);
-        assert_eq!(one.find(Some(&PermissionChange { before: one.after.clone(), ..one.clone() })), Found::After);
+        assert_eq!(one.find(Some(&one)), FileVersion::Before);
+        assert_eq!(one.find(Some(&PermissionChange { before: one.after.clone(), ..one.clone() })), FileVersion::After);
         for other in [
             PermissionChange { identity: (8, 1, 6), ..one.clone() },
             PermissionChange { uid: 0, ..one.clone() },
             PermissionChange { before: permissions(0o40750, None), ..one.clone() },
         ] {
-            assert_eq!(one.find(Some(&other)), Found::Other);
+            assert_eq!(one.find(Some(&other)), FileVersion::Other);
         }
-        assert_eq!(one.find(None), Found::Other);
+        assert_eq!(one.find(None), FileVersion::Other);
     }
 }

@@ -1,7 +1,8 @@
 //! Carries out what the record of a change says, file by file, and looks at all of them before each step.
 
 use super::error::ApplyError;
-use super::journal::{FileChange, Found, Journal, State, Step};
+use super::file_version::FileVersion;
+use super::journal::{FileChange, Journal, State, Step};
 use super::permission_place;
 use super::permissions::PermissionChange;
 use super::place::{self, FilePlace, There, path_of};
@@ -9,14 +10,14 @@ use super::records::{Record, Records};
 use std::io;
 
 /// What is found at the path of each file.
-pub fn found(journal: &Journal) -> Result<Vec<Found>, ApplyError> {
+pub fn found(journal: &Journal) -> Result<Vec<FileVersion>, ApplyError> {
     journal.files.iter().map(look).chain(journal.permissions.iter().map(permission_place::look)).collect()
 }
 
-fn look(file: &FileChange) -> Result<Found, ApplyError> {
+fn look(file: &FileChange) -> Result<FileVersion, ApplyError> {
     let path = path_of(&file.path);
     match FilePlace::open(&path).and_then(|place| place.look()) {
-        Ok(There::Else(_)) => Ok(Found::Other),
+        Ok(There::Else(_)) => Ok(FileVersion::Other),
         Ok(there) => Ok(file.find(there.file())),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(file.find(None))
