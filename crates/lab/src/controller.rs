@@ -4,7 +4,7 @@
 //! is the machine's and stays on. After a SIGKILL [`clean`] finds the note of a dead process.
 
 use crate::error::{LabError, failed};
-use slowpath_process::{Entry, Found, StateDirectory};
+use slowpath_process::{Entry, ListedEntry, StateDirectory};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -89,7 +89,7 @@ impl Enabled {
 }
 
 /// All notes, those of dead processes included.
-fn noted(state: &StateDirectory) -> io::Result<Vec<(Found, Enabled)>> {
+fn noted(state: &StateDirectory) -> io::Result<Vec<(ListedEntry, Enabled)>> {
     let notes = state.entries(KIND)?.into_iter();
     Ok(notes.filter_map(|note| Some((note.clone(), Enabled::from_bytes(&note.read().ok()?)?))).collect())
 }
@@ -106,13 +106,13 @@ fn off_unless_noted(state: &StateDirectory, what: &Enabled) -> io::Result<()> {
 }
 
 /// Notes of dead processes: pid and cgroup.
-pub(crate) fn left(state: &StateDirectory) -> io::Result<Vec<(Found, PathBuf)>> {
+pub(crate) fn left(state: &StateDirectory) -> io::Result<Vec<(ListedEntry, PathBuf)>> {
     let dead = noted(state)?.into_iter().filter(|(note, _)| !note.is_alive());
     Ok(dead.map(|(note, what)| (note, what.group)).collect())
 }
 
 /// Removes the note of a dead process, and switches off what nobody of us needs any more.
-pub(crate) fn clean(state: &StateDirectory, note: &Found) -> io::Result<()> {
+pub(crate) fn clean(state: &StateDirectory, note: &ListedEntry) -> io::Result<()> {
     let _held = state.lock(LOCK)?;
     let Some(what) = note.read().ok().and_then(|bytes| Enabled::from_bytes(&bytes)) else { return note.remove() };
     note.remove()?;

@@ -16,7 +16,7 @@ use crate::error::{LabError, failed};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, mkdirat, unlinkat};
 use rustix::io::Errno;
-use slowpath_process::{Entry, Found, StateDirectory, open_beneath};
+use slowpath_process::{Entry, ListedEntry, StateDirectory, open_beneath};
 use slowpath_tables::Bytes;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -88,7 +88,7 @@ impl Drop for LabDirectory {
 }
 
 /// Size of the image of a lab, when it was built.
-pub(crate) fn size_of(lab: &Found) -> Option<Bytes> {
+pub(crate) fn size_of(lab: &ListedEntry) -> Option<Bytes> {
     let size = open_beneath(lab.open().ok()?, "size", OFlags::RDONLY | OFlags::NONBLOCK).ok()?;
     let (size, mut text) = (File::from(size), String::new());
     if !size.metadata().ok()?.is_file() {
@@ -101,7 +101,7 @@ pub(crate) fn size_of(lab: &Found) -> Option<Bytes> {
 
 /// Removes the directory of a lab. Names what a lab can hold instead of removing recursively: below a mount point that is,
 /// against all expectation, mounted in this namespace, nothing is ever deleted.
-pub(crate) fn remove(lab: &Found) -> io::Result<()> {
+pub(crate) fn remove(lab: &ListedEntry) -> io::Result<()> {
     match lab.open() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         directory => empty(directory?).and_then(|()| lab.remove()),
@@ -154,7 +154,7 @@ mod tests {
         (place, state)
     }
 
-    fn listed(state: &StateDirectory) -> Vec<Found> {
+    fn listed(state: &StateDirectory) -> Vec<ListedEntry> {
         state.entries(KIND).unwrap()
     }
 

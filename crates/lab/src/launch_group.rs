@@ -7,7 +7,7 @@ use crate::error::{LabError, failed};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, OFlags, statat, unlinkat};
 use rustix::io::Errno;
-use slowpath_process::{Entry, Found, MountPoint, Owner, StateDirectory, open_beneath, trusted_directory};
+use slowpath_process::{Entry, ListedEntry, MountPoint, Owner, StateDirectory, open_beneath, trusted_directory};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -84,7 +84,7 @@ impl Drop for LaunchGroup {
 /// A noted cgroup, of a living or a dead process.
 #[derive(Clone, Debug)]
 pub(crate) struct Noted {
-    pub(crate) note: Found,
+    pub(crate) note: ListedEntry,
     pub(crate) path: PathBuf,
 }
 

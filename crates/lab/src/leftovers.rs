@@ -8,7 +8,7 @@
 
 use crate::{controller, directory, launch_group};
 use serde::Serialize;
-use slowpath_process::{Found, StateDirectory};
+use slowpath_process::{ListedEntry, StateDirectory};
 use slowpath_tables::Bytes;
 use std::io;
 use std::path::PathBuf;
@@ -44,8 +44,8 @@ pub struct Trace {
 /// By what it is removed.
 #[derive(Clone, Debug)]
 enum Handle {
-    Directory(Found),
-    Note(Found),
+    Directory(ListedEntry),
+    Note(ListedEntry),
     Group(launch_group::Noted),
 }
 

@@ -31,7 +31,7 @@ const PARTING: Duration = Duration::from_millis(100);
 const LONGEST: usize = 256 << 20;
 
 /// What a read gives: bytes, and a descriptor where one was opened.
-pub type Answer = (Vec<u8>, Option<OwnedFd>);
+pub type DeadlineAnswer = (Vec<u8>, Option<OwnedFd>);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +68,7 @@ struct Child {
     socket: OwnedFd,
 }
 
-impl<F: FnMut(&[u8]) -> io::Result<Answer>> Deadline<F> {
+impl<F: FnMut(&[u8]) -> io::Result<DeadlineAnswer>> Deadline<F> {
     /// Nothing is started before the first request.
     pub fn new(limit: Duration, work: F) -> Self {
         Self { work, limit, child: None, left: Vec::new(), hangs: 0 }
@@ -94,7 +94,7 @@ impl<F: FnMut(&[u8]) -> io::Result<Answer>> Deadline<F> {
     ///
     /// # Errors
     /// No answer came in time, or `work` failed.
-    pub fn ask(&mut self, request: &[u8]) -> Result<Answer, DeadlineError> {
+    pub fn ask(&mut self, request: &[u8]) -> Result<DeadlineAnswer, DeadlineError> {
         self.reap();
         self.start()?;
         let limit = if self.hangs < PATIENT_HANGS { self.limit } else { IMPATIENT.min(self.limit) };

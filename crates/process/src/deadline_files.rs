@@ -1,6 +1,6 @@
 //! Files under `/proc` that show or open what a process has in memory, read by a child that may hang ([`Deadline`]).
 
-use crate::deadline::{Answer, Deadline, DeadlineError, LIMIT};
+use crate::deadline::{Deadline, DeadlineAnswer, DeadlineError, LIMIT};
 use crate::user_file_system::{copied, is_answered_by_a_program};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,7 +14,7 @@ use std::path::Path;
 pub struct ProcessFiles(Deadline<Work>);
 
 /// What the child does with a request.
-type Work = fn(&[u8]) -> io::Result<Answer>;
+type Work = fn(&[u8]) -> io::Result<DeadlineAnswer>;
 
 /// A regular file that a process has, and what it was when it was opened. Only its bytes are unknown: the descriptor itself can hang
 /// whoever asks it for anything, so a process with privilege hands it on and asks nothing.
@@ -84,7 +84,7 @@ fn request(what: u8, most: u64, path: &Path) -> Vec<u8> {
 }
 
 /// In the child.
-fn answer(request: &[u8]) -> io::Result<Answer> {
+fn answer(request: &[u8]) -> io::Result<DeadlineAnswer> {
     let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
     let (what, rest) = request.split_first().ok_or_else(invalid)?;
     let (most, path) = rest.split_first_chunk::<8>().ok_or_else(invalid)?;

@@ -39,7 +39,7 @@ mod worker;
 pub use capabilities::Capabilities;
 pub use cpu_list::cpu_list;
 pub use credentials::{Credentials, CredentialsError, NO_ID, NOBODY, drop_keeping, drop_to, verify};
-pub use deadline::{Answer, Deadline, DeadlineError, LIMIT};
+pub use deadline::{Deadline, DeadlineAnswer, DeadlineError, LIMIT};
 pub use deadline_files::{Opened, ProcessFiles};
 pub use identity::{Identity, IdentityError, IdentityWarning};
 pub use mapping::{Mapping, mappings};
@@ -53,11 +53,11 @@ pub use packet::{
 pub use page_size::page_size;
 pub use removal::{remove_directory, remove_directory_as, remove_empty_directory};
 pub use sandbox::{
-    Duty, Place, Printing, Sandbox, SandboxError, become_before_exec, close_all_but, reduce_before_exec,
+    Duty, Printing, Sandbox, SandboxError, WritablePlace, become_before_exec, close_all_but, reduce_before_exec,
 };
 pub use socket_message::{MOST_DESCRIPTORS, Sender};
 pub use stat_line::StatLine;
-pub use state::{Entry, Found, StateDirectory, StateError};
+pub use state::{Entry, ListedEntry, StateDirectory, StateError};
 pub use trusted_path::{
     FileIdentity, TrustedFile, fresh_directory, new_directory, open_beneath, open_plain, plain_directory,
     trusted_directory, trusted_file,

@@ -225,13 +225,13 @@ impl StateDirectory {
     ///
     /// # Errors
     /// The directory cannot be listed.
-    pub fn entries(&self, kind: &str) -> io::Result<Vec<Found>> {
+    pub fn entries(&self, kind: &str) -> io::Result<Vec<ListedEntry>> {
         let mut found = Vec::new();
         for entry in Dir::read_from(&self.directory)? {
             let entry = entry?;
             let Ok(name) = entry.file_name().to_str() else { continue };
             if let Some(owner) = Owner::parse(name, kind) {
-                found.push(Found { state: self.clone(), name: name.into(), owner });
+                found.push(ListedEntry { state: self.clone(), name: name.into(), owner });
             }
         }
         found.sort_by(|one, other| one.name.cmp(&other.name));
@@ -285,14 +285,14 @@ impl AsFd for Entry {
 
 /// An entry of any process, living or dead.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct ListedEntry {
     state: StateDirectory,
     name: OsString,
     /// Who made it.
     pub owner: Owner,
 }
 
-impl Found {
+impl ListedEntry {
     /// Where it is.
     pub fn path(&self) -> PathBuf {
         self.state.path.join(&self.name)

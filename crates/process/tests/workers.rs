@@ -3,7 +3,7 @@
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
-use slowpath_process::{Credentials, Duty, MOST_BYTES, NOBODY, Place, Sandbox, Worker, WorkerError};
+use slowpath_process::{Credentials, Duty, MOST_BYTES, NOBODY, Sandbox, Worker, WorkerError, WritablePlace};
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::{AsRawFd, RawFd};
@@ -395,7 +395,7 @@ fn a_writer_changes_files_in_its_place_and_nowhere_else_even_as_root() {
     let theirs = other.path().join("file");
     fs::write(&theirs, "theirs").unwrap();
     let sandbox =
-        Sandbox::new(root_or_me(), Duty::Write).silent().writing_in([Place::Beneath(place.path().to_owned())]);
+        Sandbox::new(root_or_me(), Duty::Write).silent().writing_in([WritablePlace::Beneath(place.path().to_owned())]);
     let told = text(&sandbox, &[], || {
         let (first, second) = (place.path().join("d/first"), place.path().join("d/second"));
         fs::create_dir(place.path().join("d")).unwrap();

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use slowpath_launch::Identity;
 use slowpath_process::{
-    Credentials, Entry, FileIdentity, Found, StateDirectory, fresh_directory, remove_directory_as,
+    Credentials, Entry, FileIdentity, ListedEntry, StateDirectory, fresh_directory, remove_directory_as,
     remove_empty_directory, trusted_directory,
 };
 use std::ffi::OsStr;
@@ -39,7 +39,7 @@ impl Note {
         Ok(serde_json::to_vec(self)?)
     }
 
-    fn of(found: &Found) -> Option<Self> {
+    fn of(found: &ListedEntry) -> Option<Self> {
         serde_json::from_slice(&found.read().ok()?).ok()
     }
 
@@ -111,13 +111,13 @@ impl Drop for FreshDirectory {
     }
 }
 
-fn left() -> Vec<(Found, Option<Note>)> {
+fn left() -> Vec<(ListedEntry, Option<Note>)> {
     let Ok(state) = StateDirectory::existing() else { return Vec::new() };
     let dead = state.entries(KIND).unwrap_or_default().into_iter().filter(|found| !found.is_alive());
     dead.map(|found| (found.clone(), Note::of(&found))).collect()
 }
 
-fn place(found: &Found, note: Option<&Note>) -> PathBuf {
+fn place(found: &ListedEntry, note: Option<&Note>) -> PathBuf {
     note.map_or_else(|| found.path(), |note| Path::new(BASE).join(&note.name))
 }
 
@@ -128,7 +128,7 @@ pub fn leftovers() -> Vec<PathBuf> {
 
 /// Removes them, each with its result.
 pub fn clean() -> Vec<(PathBuf, io::Result<()>)> {
-    let remove = |(found, note): (Found, Option<Note>)| {
+    let remove = |(found, note): (ListedEntry, Option<Note>)| {
         let place = place(&found, note.as_ref());
         // A note that says nothing was being written when its slowpath was killed: there is no directory yet.
         (place, note.map_or(Ok(()), |note| note.remove()).and_then(|()| found.remove()))

@@ -8,7 +8,7 @@ use nix::unistd::geteuid;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use slowpath_launch::Identity;
-use slowpath_process::{self as process, Credentials, Duty, Place, Sandbox, WorkerError};
+use slowpath_process::{self as process, Credentials, Duty, Sandbox, WorkerError, WritablePlace};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -26,7 +26,7 @@ const GRACE: Duration = Duration::from_secs(2);
 pub struct Work {
     name: &'static str,
     duty: Duty,
-    places: Option<Vec<Place>>,
+    places: Option<Vec<WritablePlace>>,
     kept: Vec<RawFd>,
     silent: bool,
     limit: Duration,
@@ -55,14 +55,16 @@ impl Work {
 
     /// It reads files, and writes beneath a directory.
     pub fn writing_beneath(name: &'static str, directory: &Path) -> Self {
-        Self { places: Some(vec![Place::Beneath(directory.to_owned())]), ..Self::new(name, Duty::Write) }
+        Self { places: Some(vec![WritablePlace::Beneath(directory.to_owned())]), ..Self::new(name, Duty::Write) }
     }
 
     /// It reads files, and makes or replaces one, where there is one to be made.
     pub fn writing<'a>(name: &'static str, file: impl Into<Option<&'a Path>>) -> Self {
         match file.into() {
             None => Self::reading(name),
-            Some(file) => Self { places: Some(vec![Place::File(file.to_owned())]), ..Self::new(name, Duty::Write) },
+            Some(file) => {
+                Self { places: Some(vec![WritablePlace::File(file.to_owned())]), ..Self::new(name, Duty::Write) }
+            }
         }
     }
 

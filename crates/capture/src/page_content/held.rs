@@ -11,7 +11,7 @@ use crate::events::{
 };
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
-use slowpath_process::{Answer, Mapping, mappings, page_size};
+use slowpath_process::{DeadlineAnswer, Mapping, mappings, page_size};
 use slowpath_tables::Nanos;
 use std::fs::File;
 use std::io::{self, IoSliceMut};
@@ -121,7 +121,7 @@ impl Pages {
 
 /// What a child does that looks in the recorder's place, asked with a pid: the records of its pages. What is read belongs to others, and
 /// they can have any read of it wait for ever.
-pub(crate) fn answer(request: &[u8]) -> io::Result<Answer> {
+pub(crate) fn answer(request: &[u8]) -> io::Result<DeadlineAnswer> {
     let pid = request.try_into().map(u32::from_ne_bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     Ok((look(pid).iter().flat_map(|event| view(event).iter().copied()).collect(), None))
 }

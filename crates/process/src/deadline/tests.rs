@@ -44,7 +44,7 @@ fn a_child_that_hangs_is_left_and_the_next_request_gets_another() {
 
 #[test]
 fn a_child_that_ends_is_an_error_and_not_a_hang() {
-    let mut deadline = Deadline::new(LIMIT, |_: &[u8]| -> io::Result<Answer> {
+    let mut deadline = Deadline::new(LIMIT, |_: &[u8]| -> io::Result<DeadlineAnswer> {
         // SAFETY: ends the child at once.
         unsafe { libc::_exit(0) }
     });

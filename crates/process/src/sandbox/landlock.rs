@@ -51,14 +51,14 @@ const OF_DIRECTORIES: u64 = REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | REF
 
 /// Where something may be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum WritablePlace {
     /// Everything beneath this directory.
     Beneath(PathBuf),
     /// This file. One that is replaced as a whole needs its directory; a terminal, a pipe or a device is written to where it is.
     File(PathBuf),
 }
 
-impl Place {
+impl WritablePlace {
     /// What a rule is made for; to be called as the user whose place it is.
     fn granted(&self) -> &Path {
         match self {
@@ -87,7 +87,7 @@ struct Beneath {
 
 /// From now on this thread, and what it starts, changes files in `places` only and executes none. A place that is not there is left
 /// out: what is to be written there is refused. False where the kernel has no Landlock.
-pub(super) fn write_only_in(places: &[Place]) -> io::Result<bool> {
+pub(super) fn write_only_in(places: &[WritablePlace]) -> io::Result<bool> {
     // SAFETY: asks for a number.
     let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, 0, 0, VERSION) };
     if version < 1 {

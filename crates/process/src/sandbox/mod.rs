@@ -25,7 +25,7 @@ pub use before_exec::{become_before_exec, reduce_before_exec};
 pub use descriptors::{Printing, close_all_but};
 pub use duty::Duty;
 pub use error::SandboxError;
-pub use landlock::Place;
+pub use landlock::WritablePlace;
 
 use crate::{Capabilities, Credentials, drop_to};
 use error::refused;
@@ -40,7 +40,7 @@ pub struct Sandbox {
     credentials: Credentials,
     duty: Duty,
     printing: Printing,
-    places: Option<Vec<Place>>,
+    places: Option<Vec<WritablePlace>>,
     outlives: bool,
 }
 
@@ -61,7 +61,7 @@ impl Sandbox {
     /// It changes files only in these places, where the kernel has Landlock. It can look at no other process then (what ptrace(2) calls a
     /// read access).
     #[must_use]
-    pub fn writing_in(mut self, places: impl IntoIterator<Item = Place>) -> Self {
+    pub fn writing_in(mut self, places: impl IntoIterator<Item = WritablePlace>) -> Self {
         self.places = Some(places.into_iter().collect());
         self
     }
