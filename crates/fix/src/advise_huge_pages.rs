@@ -61,7 +61,7 @@ mod tests {
     use slowpath_tables::{Quantity, Unit};
 
     #[test]
-    fn the_place_that_maps_is_told_with_what_it_saves_and_is_not_tried() {
+    fn the_place_that_maps_is_shown_with_what_it_saves_and_is_not_tried() {
         let mut finding = finding(ADVISE_HUGE_PAGES, 10.0);
         finding.subject.insert("stack".to_owned(), "main;make_table;mmap".into());
         let asked = row([("function", "make_table".into()), ("file", "table".into()), ("asked", true.into())]);

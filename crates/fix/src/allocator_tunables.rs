@@ -201,15 +201,15 @@ mod tests {
 
     #[test]
     fn that_threads_share_one_heap_is_said_where_they_do() {
-        let told = |settings: MallocSettings| {
+        let of = |settings: MallocSettings| {
             let made = one(&program(&[LIBC]), &[("GLIBC_TUNABLES", "glibc.malloc.arena_max=8")], &[settings]);
             let says = made.plan.side_effects.iter().any(|effect| effect.contains("share one heap"));
             (value(&made), says)
         };
         let first = MallocSettings { trim_threshold: Some(512 << 20), mmap_max: Some(0), ..NONE };
-        assert_eq!(told(first), (format!("glibc.malloc.arena_max=8:{first}"), false));
+        assert_eq!(of(first), (format!("glibc.malloc.arena_max=8:{first}"), false));
         let shared = MallocSettings { arena_max: Some(1), ..first };
-        assert_eq!(told(shared), (shared.to_string(), true));
+        assert_eq!(of(shared), (shared.to_string(), true));
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_sets_its_allocator_itself_is_tried_and_told() {
+    fn a_program_that_sets_its_allocator_itself_is_tried_with_a_caution() {
         let sets = Program { calls_mallopt: vec!["/usr/bin/video".to_owned()], ..program(&[LIBC]) };
         let made = one(&sets, &[], &[SMALL]);
         assert!(made.plan.trial.possible && made.caution.unwrap().starts_with("/usr/bin/video calls mallopt"));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_allocator_that_is_not_that_of_glibc_its_own_settings_are_told() {
+    fn of_an_allocator_that_is_not_that_of_glibc_its_own_settings_are_shown() {
         let jemalloc = program(&[LIBC, "/usr/lib/libjemalloc.so.2"]);
         let mut found = finding(ALLOCATOR_TUNABLES, 10.0);
         let way = "MALLOC_CONF=dirty_decay_ms:-1 has jemalloc keep";
@@ -255,8 +255,8 @@ mod tests {
         let made = proposed(&[found.clone(), found], &jemalloc, &[], &Machine::default());
         let [made] = made.as_slice() else { panic!("{made:?}") };
         assert!(made.plan.title.contains("own allocator"), "{}", made.plan.title);
-        let told: Vec<_> = made.plan.changes.iter().map(|change| change.to.as_str()).collect();
-        assert_eq!(told, [way]);
+        let shown: Vec<_> = made.plan.changes.iter().map(|change| change.to.as_str()).collect();
+        assert_eq!(shown, [way]);
         assert!(!made.plan.trial.possible && made.plan.tried().environment().is_empty(), "{made:?}");
         assert!(!serde_json::to_string(&made.plan).unwrap().contains(VARIABLE), "{made:?}");
     }

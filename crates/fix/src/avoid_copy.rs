@@ -83,7 +83,7 @@ mod tests {
     use slowpath_tables::{Quantity, Unit};
 
     #[test]
-    fn both_places_in_the_source_are_told_with_what_each_copy_costs() {
+    fn both_places_in_the_source_are_shown_with_what_each_copy_costs() {
         let mut one = finding(AVOID_COPY, 10.0);
         one.evidence[0].rows.extend([
             row([

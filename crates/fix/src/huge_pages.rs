@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn elsewhere_the_reason_and_the_remedy_are_told() {
+    fn elsewhere_the_reason_and_the_remedy_are_shown() {
         for (mode, mapped, words) in [
             (Some("always"), "libc.so.6", "already"),
             (Some("never"), "libc.so.6", "switched off"),

@@ -52,7 +52,7 @@ mod tests {
     use crate::machine::Machine;
 
     #[test]
-    fn it_is_told_and_not_tried() {
+    fn it_is_shown_and_not_tried() {
         let findings = [finding(POPULATE_AT_MAP, 1.0), finding(POPULATE_AT_MAP, 1.0)];
         let made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
         assert_eq!(made.len(), 1);

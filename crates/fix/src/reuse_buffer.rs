@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_in_the_source_and_the_saving_are_told() {
+    fn the_place_in_the_source_and_the_saving_are_shown() {
         let asked = row([
             ("function", "copy_frame".into()),
             ("asked", true.into()),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn without_lines_the_file_is_told_and_several_places_are_several_plans() {
+    fn without_lines_the_file_is_shown_and_several_places_are_several_plans() {
         let asked = row([("function", "f".into()), ("file", "libvideo.so".into()), ("asked", true.into())]);
         let mut nobody = finding(REUSE_BUFFER, 1.0);
         nobody.subject.insert("stack".to_owned(), "".into());

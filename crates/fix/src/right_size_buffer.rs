@@ -58,7 +58,7 @@ mod tests {
     use slowpath_tables::{Quantity, Unit};
 
     #[test]
-    fn the_place_the_change_and_the_saving_are_told() {
+    fn the_place_the_change_and_the_saving_are_shown() {
         let mut finding = finding(RIGHT_SIZE_BUFFER, 10.0);
         finding.subject.insert("stack".to_owned(), "main;make_table;malloc".into());
         finding.evidence[0].rows.push(row([

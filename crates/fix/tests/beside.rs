@@ -17,8 +17,8 @@ use support::{beside_one_that_never_answers, cold_file, directory, plan, planned
 
 /// Many times what anything here takes, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The command goes on until it is told to end, or for longer than [`PATIENCE`] where nobody does.
-const UNTIL_TOLD: &str = "n=0; while [ ! -e \"$PLACE/end\" ] && [ $n -lt 7000 ]; do n=$((n + 1)); sleep 0.01; done";
+/// The command goes on until it may end, or for longer than [`PATIENCE`] where nobody does.
+const UNTIL_END: &str = "n=0; while [ ! -e \"$PLACE/end\" ] && [ $n -lt 7000 ]; do n=$((n + 1)); sleep 0.01; done";
 
 fn command(plan: &Path, report: &Path, script: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_slowpath-preload"));
@@ -141,7 +141,7 @@ fn the_command_keeps_the_pid_and_finds_no_child_no_descriptor_and_the_default_si
     let script = "echo \"> $$\"; echo \"> $(cat /proc/$$/task/*/children | wc -w)\"; \
                   for fd in /proc/$$/fd/*; do case $(readlink $fd) in *report*|*plan|*pidfd*) echo \"> leaked\";; esac; done; \
                   echo \"> $(grep SigIgn /proc/$$/status)\"; ";
-    let script = format!("{script}{UNTIL_TOLD}");
+    let script = format!("{script}{UNTIL_END}");
     let child = command(&plan_path, &report, &script).stdout(Stdio::piped()).spawn().unwrap();
     let pid = child.id();
     let result = wait_for_report(&report).expect("the prefetcher reports while the command runs");
@@ -162,7 +162,7 @@ fn the_prefetcher_holds_no_pipe_of_the_command_open_and_ends_with_it() {
     let (_guard, directory) = directory();
     let [plan_path, report, data] = ["plan", "report", "data"].map(|name| directory.join(name));
     write_long_plan(&plan_path, &data);
-    let mut child = command(&plan_path, &report, UNTIL_TOLD).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = command(&plan_path, &report, UNTIL_END).stdout(Stdio::piped()).spawn().unwrap();
     let prefetcher = Seen::prefetcher_at(&plan_path);
     assert_ne!(prefetcher.status("PPid"), child.id().to_string(), "the prefetcher is a child of the command");
     let output = fs::read_link(format!("/proc/{}/fd/1", prefetcher.0));
@@ -193,7 +193,7 @@ fn a_prefetcher_that_root_starts_is_who_called_sudo_or_root_without_capabilities
         let (_guard, place) = place_of_nobody();
         let [plan_path, report, data] = ["plan", "report", "data"].map(|name| place.join(name));
         write_long_plan(&plan_path, &data);
-        let mut command = command(&plan_path, &report, UNTIL_TOLD);
+        let mut command = command(&plan_path, &report, UNTIL_END);
         let mut child = command.envs(variable.map(|name| (name, "65534"))).spawn().unwrap();
         let prefetcher = Seen::prefetcher_at(&plan_path);
         let of = |names: &[&str]| names.iter().map(|name| prefetcher.status(name)).collect::<Vec<_>>();
@@ -228,7 +228,7 @@ fn what_the_invoker_may_not_read_roots_prefetcher_does_not_read_and_the_command_
     write_plan(&plan_path, &plan(vec![planned(&secret)], &[(0, 0, 4)]));
     let through_sudo = |uid: &str| {
         let _ = fs::remove_file(place.join("end"));
-        let mut command = command(&plan_path, &report, &format!("{UNTIL_TOLD}; echo '> ran'"));
+        let mut command = command(&plan_path, &report, &format!("{UNTIL_END}; echo '> ran'"));
         command.env("SUDO_UID", uid).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let ended = |child: std::process::Child| {
@@ -260,7 +260,7 @@ fn said_of_what(make: impl FnOnce(&Path)) -> String {
     make(&plan_path);
     let errors = directory.join("errors");
     // The line comes while the command runs: who prints it ends with that.
-    let child = command(&plan_path, &report, &format!("{UNTIL_TOLD}; echo '> ran'"))
+    let child = command(&plan_path, &report, &format!("{UNTIL_END}; echo '> ran'"))
         .stdout(Stdio::piped())
         .stderr(fs::File::create(&errors).unwrap())
         .spawn()

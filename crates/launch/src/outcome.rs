@@ -13,7 +13,7 @@ pub struct LaunchOutcome {
     pub released_at: u64,
     /// `CLOCK_MONOTONIC` in ns when the observer had seen the ready event; `None` when it never came.
     pub ready_at: Option<u64>,
-    /// The interval in ns at which readiness was tried; 0 where an event told it.
+    /// The interval in ns at which readiness was tried; 0 where an event reported it.
     pub resolution: u64,
     /// Why the launch stopped being observed.
     pub stop: StopReason,

@@ -238,12 +238,12 @@ pub(crate) fn reset_signals(ignored: &[i32]) {
 
 /// Whether a child has ended and waits to be reaped.
 pub(crate) fn has_ended(pid: i32) -> bool {
-    let mut told = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+    let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
     // SAFETY: the out pointer is valid for writes; nothing is reaped.
-    let result = unsafe { libc::waitid(libc::P_PID, pid as libc::id_t, told.as_mut_ptr(), options) };
+    let result = unsafe { libc::waitid(libc::P_PID, pid as libc::id_t, info.as_mut_ptr(), options) };
     // SAFETY: zeroed before, and filled by the kernel where a child was found.
-    result == 0 && unsafe { told.assume_init().si_pid() } == pid
+    result == 0 && unsafe { info.assume_init().si_pid() } == pid
 }
 
 /// A child that ended.

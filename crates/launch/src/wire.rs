@@ -60,7 +60,7 @@ pub(crate) enum FromLauncher {
     ObserverDied { how: String, survivors: Vec<i32> },
 }
 
-/// How an exec failed, told apart by the process that could look at the file with the target's rights.
+/// How an exec failed, as seen by the process that could look at the file with the target's rights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ExecFailure {
     NotFound,
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_end_message_passes_whole_and_a_closed_end_is_told_from_an_empty_one() {
+    fn the_largest_end_message_passes_whole_and_a_closed_end_differs_from_an_empty_one() {
         let (main, launcher) = channel().unwrap();
         let waiting = receive::<FromLauncher>(&main).unwrap_err();
         assert_eq!(waiting.kind(), io::ErrorKind::WouldBlock);
@@ -337,9 +337,10 @@ mod tests {
         let (main, launcher) = channel().unwrap();
         let said = |message: FromLauncher| {
             let nobody = nobody.clone();
-            let told = from_a_child((&launcher, &main), &message, move || slowpath_process::drop_to(&nobody).is_ok());
-            assert_eq!(told.sender.uid, 65534);
-            told.message.may_come_from(told.sender)
+            let received =
+                from_a_child((&launcher, &main), &message, move || slowpath_process::drop_to(&nobody).is_ok());
+            assert_eq!(received.sender.uid, 65534);
+            received.message.may_come_from(received.sender)
         };
         assert!(said(FromLauncher::Prepared));
         for message in [

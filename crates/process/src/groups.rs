@@ -35,10 +35,10 @@ mod tests {
     fn they_are_those_of_the_status_file() {
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap();
-        let mut told: Vec<u32> = line.split_whitespace().map(|id| id.parse().unwrap()).collect();
+        let mut shown: Vec<u32> = line.split_whitespace().map(|id| id.parse().unwrap()).collect();
         let mut own = own_groups().unwrap();
-        told.sort_unstable();
+        shown.sort_unstable();
         own.sort_unstable();
-        assert_eq!(own, told);
+        assert_eq!(own, shown);
     }
 }

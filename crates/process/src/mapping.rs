@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_name_is_told_by_the_word_behind_its_path() {
+    fn a_file_without_a_name_is_known_by_the_word_behind_its_path() {
         let gone = one(b"1000-2000 r-xp 00000000 08:01 7 /new\\012line (deleted)");
         assert_eq!((gone.is_deleted(), gone.path()), (true, Some(PathBuf::from("/new\nline (deleted)"))));
         assert!(one(b"1000-2000 rw-s 00000000 00:01 7 /memfd:x (deleted)").is_deleted());

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_arrives_whole_with_its_descriptors_and_a_closed_end_is_told_from_silence() {
+    fn a_message_arrives_whole_with_its_descriptors_and_a_closed_end_differs_from_silence() {
         let (one, other) = pair();
         assert_eq!(receive_packet(&one, 9).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         let (mut reader, writer) = std::io::pipe().unwrap();
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_was_asked_for_is_told_to_be_cut() {
+    fn what_is_longer_than_was_asked_for_is_reported_cut() {
         let (one, other) = pair();
         send_packet(&other, b"0123456789", &[]).unwrap();
         let packet = receive_packet(&one, 4).unwrap().unwrap();
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn more_descriptors_than_were_to_be_taken_are_closed_and_told() {
+    fn more_descriptors_than_were_to_be_taken_are_closed_and_reported() {
         let (one, other) = pair();
         let (mut reader, writer) = std::io::pipe().unwrap();
         for count in [1, 2, 9] {
@@ -322,9 +322,9 @@ mod tests {
         let peer = Peer::of(&one).unwrap();
         assert_eq!((peer.pid, peer.uid, peer.gid), (getpid().as_raw(), geteuid().as_raw(), getegid().as_raw()));
         let mut own: Vec<u32> = getgroups().unwrap().into_iter().map(|group| group.as_raw()).collect();
-        let mut told = peer.groups;
+        let mut reported = peer.groups;
         own.sort_unstable();
-        told.sort_unstable();
-        assert_eq!(told, own);
+        reported.sort_unstable();
+        assert_eq!(reported, own);
     }
 }

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sender_is_told_where_the_socket_asks_and_nowhere_else() {
+    fn the_sender_is_reported_where_the_socket_asks_and_nowhere_else() {
         let (one, other) = pair(SockType::SeqPacket);
         let received = || receive(one.as_fd(), &mut [0; 9], &mut [0; MOST_WORDS], 0).unwrap();
         assert_eq!(send(other.as_fd(), b"x", &[other.as_fd()], 0).unwrap(), 1);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_closed_and_told() {
+    fn what_does_not_fit_is_closed_and_reported() {
         let (one, other) = pair(SockType::SeqPacket);
         setsockopt(&one, sockopt::PassCred, &true).unwrap();
         let (mut reader, writer) = std::io::pipe().unwrap();

@@ -71,13 +71,13 @@ fn of_the_parents_descriptors_a_worker_has_those_that_are_listed_and_no_shared_m
         let shared = maps.lines().filter(|line| line.contains("s 0")).count();
         format!("{shared} {}", names.join(" "))
     };
-    let told = text(&Sandbox::new(nobody(), Duty::Read).silent(), &[listed.as_raw_fd()], look).unwrap();
+    let reply = text(&Sandbox::new(nobody(), Duty::Read).silent(), &[listed.as_raw_fd()], look).unwrap();
     let own = format!("/proc/{}/fd", "");
-    let words: Vec<&str> = told.split(' ').filter(|word| !word.starts_with(own.trim_end_matches("/fd"))).collect();
-    let [shared, names @ ..] = words.as_slice() else { panic!("{told}") };
+    let words: Vec<&str> = reply.split(' ').filter(|word| !word.starts_with(own.trim_end_matches("/fd"))).collect();
+    let [shared, names @ ..] = words.as_slice() else { panic!("{reply}") };
     let (pipes, others): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| name.starts_with("pipe:"));
-    assert_eq!((*shared, pipes.len()), ("0", 1), "{told}");
-    assert_eq!(others, ["/dev/null", "/dev/null", "/dev/null", "/dev/zero"], "{told}");
+    assert_eq!((*shared, pipes.len()), ("0", 1), "{reply}");
+    assert_eq!(others, ["/dev/null", "/dev/null", "/dev/null", "/dev/zero"], "{reply}");
     drop(channel);
     // SAFETY: mapped above, and used by nobody.
     unsafe { libc::munmap(ring, 4096) };
@@ -247,18 +247,18 @@ fn nobody_of_the_same_user_can_trace_a_worker_or_read_its_memory() {
         format!("{traced} {error} {}", File::open(format!("/proc/{child}/mem")).is_ok())
     };
     // A process of the same user without any filter.
-    let told = text(&Sandbox::new(nobody(), Duty::Measure).silent(), &[], attack).unwrap();
-    assert_eq!(told, "-1 EPERM: Operation not permitted false");
+    let reply = text(&Sandbox::new(nobody(), Duty::Measure).silent(), &[], attack).unwrap();
+    assert_eq!(reply, "-1 EPERM: Operation not permitted false");
 }
 
 /// What a system call answers in a worker: 0, an error, or minus the signal that it ended the worker by.
 fn answer(sandbox: &Sandbox, call: impl FnOnce() -> i64) -> i64 {
     let worked = text(sandbox, &[], || {
-        let told = call();
-        if told < 0 { i64::from(Errno::last_raw()).to_string() } else { "0".to_owned() }
+        let reply = call();
+        if reply < 0 { i64::from(Errno::last_raw()).to_string() } else { "0".to_owned() }
     });
     match worked {
-        Ok(told) => told.parse().unwrap(),
+        Ok(reply) => reply.parse().unwrap(),
         Err(WorkerError::Killed(signal)) => -i64::from(signal),
         Err(other) => panic!("{other}"),
     }
@@ -363,7 +363,7 @@ fn a_reader_reads_and_starts_threads_and_changes_no_file_even_as_root() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("file");
     fs::write(&file, "content").unwrap();
-    let told = text(&Sandbox::new(root_or_me(), Duty::Read).silent(), &[], || {
+    let reply = text(&Sandbox::new(root_or_me(), Duty::Read).silent(), &[], || {
         let read = fs::read_to_string(&file).unwrap();
         let thread = std::thread::spawn(|| 7).join().unwrap();
         let refused = [
@@ -380,7 +380,7 @@ fn a_reader_reads_and_starts_threads_and_changes_no_file_even_as_root() {
         ];
         format!("{read} {thread} {refused:?} {}", fs::read_dir(file.parent().unwrap()).unwrap().count())
     });
-    assert_eq!(told.unwrap(), format!("content 7 {:?} 1", [true; 10]));
+    assert_eq!(reply.unwrap(), format!("content 7 {:?} 1", [true; 10]));
     assert_eq!(fs::read_to_string(&file).unwrap(), "content");
 }
 
@@ -396,7 +396,7 @@ fn a_writer_changes_files_in_its_place_and_nowhere_else_even_as_root() {
     fs::write(&theirs, "theirs").unwrap();
     let sandbox =
         Sandbox::new(root_or_me(), Duty::Write).silent().writing_in([WritablePlace::Beneath(place.path().to_owned())]);
-    let told = text(&sandbox, &[], || {
+    let reply = text(&sandbox, &[], || {
         let (first, second) = (place.path().join("d/first"), place.path().join("d/second"));
         fs::create_dir(place.path().join("d")).unwrap();
         fs::write(&first, "mine").unwrap();
@@ -410,7 +410,7 @@ fn a_writer_changes_files_in_its_place_and_nowhere_else_even_as_root() {
         ];
         format!("{} {refused:?} {}", fs::read_to_string(second).unwrap(), fs::read_to_string(&theirs).unwrap())
     });
-    assert_eq!(told.unwrap(), format!("mine {:?} theirs", [true; 5]));
+    assert_eq!(reply.unwrap(), format!("mine {:?} theirs", [true; 5]));
 }
 
 #[test]
@@ -418,14 +418,14 @@ fn a_worker_that_starts_programs_can_and_they_get_no_privilege() {
     if !is_root() {
         return;
     }
-    let told = text(&Sandbox::new(nobody(), Duty::Run).silent(), &[], || {
+    let reply = text(&Sandbox::new(nobody(), Duty::Run).silent(), &[], || {
         let status = std::process::Command::new("/bin/cat").arg("/proc/self/status").output().unwrap().stdout;
         String::from_utf8(status).unwrap()
     });
-    let told = told.unwrap();
+    let reply = reply.unwrap();
     assert!(
-        told.contains("NoNewPrivs:\t1") && told.contains("Seccomp:\t2") && told.contains("Uid:\t65534\t65534"),
-        "{told}"
+        reply.contains("NoNewPrivs:\t1") && reply.contains("Seccomp:\t2") && reply.contains("Uid:\t65534\t65534"),
+        "{reply}"
     );
 }
 

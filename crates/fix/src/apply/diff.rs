@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_told_by_its_size() {
+    fn what_is_too_long_is_shown_by_its_size() {
         let long = vec![b'x'; MOST + 1];
         assert!(unified("/p", None, Some(&long)).contains("no file to 262145 bytes"));
     }

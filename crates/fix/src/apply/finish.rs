@@ -78,7 +78,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn the_result_comes_back_and_a_crash_and_a_kill_are_told() {
+    fn the_result_comes_back_and_a_crash_and_a_kill_are_reported() {
         assert_eq!(finish(|| b"done".to_vec()).unwrap(), b"done");
         assert!(finish(Vec::new).unwrap().is_empty());
         let large = vec![7; 1 << 20];

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_later_versions_and_cut_plans_are_told_apart() {
+    fn other_files_later_versions_and_cut_plans_have_errors_of_their_own() {
         assert!(matches!(read(&b""[..]), Err(PlanFileError::NotAPlan)));
         assert!(matches!(read(&b"\x7fELF\x00\xff"[..]), Err(PlanFileError::NotAPlan)));
         assert!(matches!(read(&b"{\"schema\":\"slowpath-report/1\"}\n"[..]), Err(PlanFileError::NotAPlan)));

@@ -119,7 +119,7 @@ fn memory_policy(mode: u32, nodes: &[u32]) -> io::Result<()> {
     // The kernel looks at one bit less than it is passed (mm/mempolicy.c, get_nodes).
     let length = if mask.is_empty() { 0 } else { mask.len() * bits + 1 };
     let address = if mask.is_empty() { std::ptr::null() } else { mask.as_ptr() };
-    // SAFETY: the mask has as many bits as told; none where the address is null.
+    // SAFETY: the mask has as many bits as `length` says; none where the address is null.
     answered(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode as libc::c_int, address, length) })
 }
 

@@ -75,14 +75,14 @@ mod tests {
         let mut second = GroupCounts::default();
         second.add("usage_usec 1\nnr_periods 12\nnr_throttled 5\nthrottled_usec 6\n");
         second.add("low 0\nhigh 3\nmax 6\noom 0\n");
-        let told = second.since(&first);
+        let counted = second.since(&first);
         let expected = GroupCounts {
             periods: Some(2),
             throttled_periods: Some(1),
             throttled: Some(1000),
             memory_limit_hits: Some(2),
         };
-        assert_eq!(told, expected);
+        assert_eq!(counted, expected);
         assert_eq!(GroupCounts::default().since(&first), GroupCounts::default());
     }
 }

@@ -114,7 +114,7 @@ fn reachable(from: i32, children: impl Fn(i32) -> Vec<i32>) -> Vec<i32> {
 }
 
 /// Children of all threads of a process (`/proc/PID/task/TID/children`, proc(5); CONFIG_PROC_CHILDREN). A child that comes
-/// or goes meanwhile may be missed or told in vain, as in any other look at what moves.
+/// or goes meanwhile may be missed or listed in vain, as in any other look at what moves.
 fn children(pid: i32) -> Option<Vec<i32>> {
     let mut found = Vec::new();
     for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {

@@ -241,9 +241,9 @@ fn ctrl_c_is_passed_on_to_another_users_target_and_to_no_other() {
     let mut spec = as_nobody(&["/bin/sh", "-c", script]);
     (spec.ready, spec.end) =
         (slowpath_launch::ReadyWhen::Line("waits".to_owned()), slowpath_launch::EndPolicy::WaitExit);
-    let told = |spec: &LaunchSpec| launcher().launch(spec, &mut CtrlC::default()).unwrap().stdout_tail.unwrap();
-    assert_eq!(told(&spec), "waits\ninterrupted\n");
-    // The kernel has told this one by itself, where it was the terminal.
+    let printed = |spec: &LaunchSpec| launcher().launch(spec, &mut CtrlC::default()).unwrap().stdout_tail.unwrap();
+    assert_eq!(printed(&spec), "waits\ninterrupted\n");
+    // The kernel has signalled this one by itself, where it was the terminal.
     spec.identity = Identity::of_caller().unwrap();
-    assert_eq!(told(&spec), "waits\nover\n");
+    assert_eq!(printed(&spec), "waits\nover\n");
 }

@@ -9,7 +9,7 @@ struct Following;
 impl Hooks for Following {}
 
 /// What the script prints with these steps, both ways of making a target; they must not differ.
-fn told(script: &str, steps: &[ContextStep], change: impl Fn(&mut LaunchSpec)) -> String {
+fn printed(script: &str, steps: &[ContextStep], change: impl Fn(&mut LaunchSpec)) -> String {
     let mut launcher = launcher();
     let (mut spec, mark) = shell(script);
     spec.context = steps.to_vec();
@@ -36,41 +36,41 @@ fn policy_nice_and_slack_are_the_targets_own() {
     let idle = ContextStep::Scheduling { policy: 5, priority: 0, nice: 3 };
     // Its nice value, real-time priority and policy; the rest of its stat moves from launch to launch.
     let script = "awk '{print $19, $40, $41}' /proc/self/stat";
-    assert_eq!(told(script, &[idle], |_| {}).trim(), "3 0 5");
+    assert_eq!(printed(script, &[idle], |_| {}).trim(), "3 0 5");
     let slack = ContextStep::TimerSlack { ns: 777_000 };
-    assert_eq!(told("read slack < /proc/self/timerslack_ns; echo $slack", &[slack], |_| {}).trim(), "777000");
+    assert_eq!(printed("read slack < /proc/self/timerslack_ns; echo $slack", &[slack], |_| {}).trim(), "777000");
 }
 
 #[test]
 fn addresses_processors_and_huge_pages_are_set_for_one_launch() {
     let fixed = ContextStep::Personality { flags: 0x0004_0000 };
-    assert_eq!(told("cat /proc/self/personality", &[fixed], |_| {}).trim(), "00040000");
+    assert_eq!(printed("cat /proc/self/personality", &[fixed], |_| {}).trim(), "00040000");
     let one = ContextStep::Affinity { processors: vec![0] };
     let script = "grep Cpus_allowed_list /proc/self/status";
     if nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0))
         .is_ok_and(|own| (1..64).any(|other| own.is_set(other).unwrap_or(false)))
     {
-        assert!(told(script, &[one], |_| {}).ends_with("\t0\n"));
+        assert!(printed(script, &[one], |_| {}).ends_with("\t0\n"));
     } else {
         println!("skipped: one CPU");
     }
     let small = ContextStep::HugePages { disabled: true };
-    assert_eq!(told("grep THP_enabled /proc/self/status", &[small], |_| {}).trim(), "THP_enabled:\t0");
+    assert_eq!(printed("grep THP_enabled /proc/self/status", &[small], |_| {}).trim(), "THP_enabled:\t0");
 }
 
 #[test]
 fn privileges_are_given_up_for_one_launch() {
     let script = "grep NoNewPrivs /proc/self/status";
-    assert_eq!(told(script, &[ContextStep::NoNewPrivileges], |_| {}).trim(), "NoNewPrivs:\t1");
+    assert_eq!(printed(script, &[ContextStep::NoNewPrivileges], |_| {}).trim(), "NoNewPrivs:\t1");
     if !is_root() {
         return;
     }
     // CAP_CHOWN and CAP_KILL are all that is left, and the first one a user gets too.
     let step = ContextStep::Capabilities { bounding: 0x21, inheritable: 0x1, ambient: 0x1 };
-    let root = told("grep Cap /proc/self/status", std::slice::from_ref(&step), |_| {});
+    let root = printed("grep Cap /proc/self/status", std::slice::from_ref(&step), |_| {});
     assert_eq!(field(&root, "CapBnd"), "0000000000000021");
     assert_eq!(field(&root, "CapEff"), "0000000000000021");
-    let user = told(STATUS_OF_CAPABILITIES, &[step], |spec| (spec.identity.uid, spec.identity.gid) = (65534, 65534));
+    let user = printed(STATUS_OF_CAPABILITIES, &[step], |spec| (spec.identity.uid, spec.identity.gid) = (65534, 65534));
     assert_eq!(field(&user, "CapEff"), "0000000000000001");
     assert_eq!(field(&user, "CapAmb"), "0000000000000001");
 }
@@ -88,12 +88,12 @@ fn allow() -> ContextStep {
 fn filters_are_put_on_last_also_by_one_who_is_root_no_more() {
     let script = "grep Seccomp: /proc/self/status; grep Seccomp_filters /proc/self/status; cd /; id -u";
     let with_privileges_given_up = [ContextStep::NoNewPrivileges, allow(), allow()];
-    let text = told(script, &with_privileges_given_up, |_| {});
+    let text = printed(script, &with_privileges_given_up, |_| {});
     assert_eq!((field(&text, "Seccomp"), field(&text, "Seccomp_filters")), ("2".to_owned(), "2".to_owned()));
     if !is_root() {
         return;
     }
-    let text = told(script, &[allow()], |spec| {
+    let text = printed(script, &[allow()], |spec| {
         (spec.identity.uid, spec.identity.gid) = (65534, 65534);
         spec.identity.groups.clear();
     });
@@ -126,8 +126,8 @@ fn a_session_of_its_own_has_a_nice_value_of_its_own() {
     }
     let callers = fs::read_to_string("/proc/self/autogroup").unwrap();
     let script = "cut -d' ' -f2,3 /proc/self/autogroup";
-    let told = told(script, &[ContextStep::AutogroupNice { nice: 7 }], |spec| spec.session = true);
-    assert_eq!(told.trim(), "nice 7");
+    let printed = printed(script, &[ContextStep::AutogroupNice { nice: 7 }], |spec| spec.session = true);
+    assert_eq!(printed.trim(), "nice 7");
     assert_eq!(fs::read_to_string("/proc/self/autogroup").unwrap(), callers);
     let mut without = shell("true").0;
     without.context = vec![ContextStep::AutogroupNice { nice: 7 }];
@@ -204,10 +204,10 @@ fn another_users_launch_can_begin_where_that_user_may_not_go() {
     let refused = launch(&spec);
     assert!(matches!(refused, Err(LaunchError::Setup { .. })), "{refused:?}");
     spec.context = vec![ContextStep::EnterDirectory { path: closed.path().to_owned() }];
-    let told = launcher().launch(&spec, &mut NoHooks);
-    let told = match told {
+    let printed = launcher().launch(&spec, &mut NoHooks);
+    let printed = match printed {
         Ok(outcome) => outcome.stdout_tail.unwrap(),
         Err(error) => panic!("{error}"),
     };
-    assert!(told.starts_with("65534\n"), "{told}");
+    assert!(printed.starts_with("65534\n"), "{printed}");
 }

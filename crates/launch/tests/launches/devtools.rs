@@ -96,7 +96,7 @@ fn the_target_alone_has_the_socket_for_devtools_and_the_next_one_has_none() {
 }
 
 #[test]
-fn with_the_socket_a_command_that_is_missing_is_told_as_without() {
+fn with_the_socket_a_command_that_is_missing_fails_as_without() {
     let (mut spec, _) = spec(&["/nonexistent/browser"]);
     spec.devtools = true;
     for follows in [true, false] {

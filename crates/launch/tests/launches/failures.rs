@@ -1,4 +1,4 @@
-//! Launches that fail, each told apart from the others.
+//! Launches that fail, each with an error of its own.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -4,7 +4,7 @@ use slowpath_launch::{Exit, Hooks, StopReason};
 
 use super::*;
 
-/// Told of every step, so that the target is a fork that waits for its release.
+/// Notified of every step, so that the target is a fork that waits for its release.
 struct Following;
 
 impl Hooks for Following {}
@@ -32,11 +32,11 @@ fn launches_of_one_launcher_have_one_observer_and_each_its_own_conditions() {
         for outcome in both(&mut launcher, &spec) {
             assert_eq!(observer_of(&outcome), observer_of(&first));
             assert_eq!((outcome.stop, outcome.exit), (StopReason::Ready, Some(Exit::Code(0))));
-            let told = outcome.stderr_tail.unwrap();
+            let printed = outcome.stderr_tail.unwrap();
             let end = &extra[extra.len().saturating_sub(100)..];
             assert!(
-                told.trim_end().ends_with(end)
-                    && (extra.len() > 4096 || told.starts_with(dir.path().to_str().unwrap()))
+                printed.trim_end().ends_with(end)
+                    && (extra.len() > 4096 || printed.starts_with(dir.path().to_str().unwrap()))
             );
             assert!(outcome.ready_at.unwrap() > outcome.released_at && outcome.pid != observer_of(&first));
         }
@@ -54,8 +54,8 @@ fn what_a_target_did_to_its_output_is_not_there_for_the_next() {
         let program = format!(
             "import fcntl, os, sys\n{code}\nprint(fcntl.fcntl(1, fcntl.F_GETFL) & os.O_NONBLOCK, fcntl.fcntl(1, 1032))"
         );
-        let told = launcher.launch(&spec(&["/usr/bin/python3", "-c", &program]).0, &mut NoHooks).unwrap();
-        told.stdout_tail.unwrap()
+        let printed = launcher.launch(&spec(&["/usr/bin/python3", "-c", &program]).0, &mut NoHooks).unwrap();
+        printed.stdout_tail.unwrap()
     };
     let new = of(&mut launcher, "");
     assert!(new.starts_with("0 "), "{new}");

@@ -77,7 +77,7 @@ const UFFDIO_REGISTER: libc::c_ulong = 0xc020_aa00;
 /// A process with a page that nobody serves, and its address: who reads it waits until the process ends. `None` where this user may make
 /// none.
 fn unserved() -> Option<(Pid, usize)> {
-    let (ready, told) = pipe().ok()?;
+    let (ready, report) = pipe().ok()?;
     // SAFETY: at a place that the kernel chooses.
     let page = unsafe {
         let (read, private) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -86,7 +86,7 @@ fn unserved() -> Option<(Pid, usize)> {
     // SAFETY: the child calls system calls only, and ends without a destructor.
     match unsafe { fork() }.unwrap() {
         ForkResult::Parent { child } => {
-            drop(told);
+            drop(report);
             let mut byte = [0];
             let is_there = File::from(ready).read(&mut byte).is_ok_and(|read| read == 1) && byte[0] == 1;
             if is_there {
@@ -108,7 +108,7 @@ fn unserved() -> Option<(Pid, usize)> {
                     && libc::ioctl(descriptor, UFFDIO_API, api.as_mut_ptr()) == 0
                     && libc::ioctl(descriptor, UFFDIO_REGISTER, register.as_mut_ptr()) == 0
             };
-            let _ = nix::unistd::write(&told, &[u8::from(done)]);
+            let _ = nix::unistd::write(&report, &[u8::from(done)]);
             loop {
                 nix::unistd::pause();
             }

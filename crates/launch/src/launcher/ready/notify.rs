@@ -78,7 +78,7 @@ mod tests {
     use std::io::IoSlice;
 
     /// Sends these to it, each with the descriptor or without: sd_pid_notify_with_fds(3), sd_notify_barrier(3).
-    fn told(socket: &NotifySocket, messages: &[(&[u8], bool)], descriptor: &impl AsRawFd) {
+    fn notify(socket: &NotifySocket, messages: &[(&[u8], bool)], descriptor: &impl AsRawFd) {
         let flags = SockFlag::SOCK_CLOEXEC;
         let sender = nix::sys::socket::socket(AddressFamily::Unix, SockType::Datagram, flags, None).unwrap();
         let name = socket.name().into_vec();
@@ -96,9 +96,9 @@ mod tests {
     fn a_message_that_brings_a_descriptor_counts_as_any_other_and_the_descriptor_is_closed() {
         let mut socket = NotifySocket::bind(None).unwrap();
         let (mut reader, writer) = io::pipe().unwrap();
-        told(&socket, &[(b"BARRIER=1", true), (b"STATUS=READY=1", false), (b"", false)], &writer);
+        notify(&socket, &[(b"BARRIER=1", true), (b"STATUS=READY=1", false), (b"", false)], &writer);
         assert!(!socket.look().unwrap());
-        told(&socket, &[(b"FDSTORE=1\nREADY=1", true), (b"BARRIER=1", true)], &writer);
+        notify(&socket, &[(b"FDSTORE=1\nREADY=1", true), (b"BARRIER=1", true)], &writer);
         assert!(socket.look().unwrap());
         drop(writer);
         // A child of another test has a copy of what was dropped, until it leaves.
