@@ -1,7 +1,7 @@
 //! What a factor of an execution context is: something that can make the same code faster or slower, and can be read.
 
-use crate::chains::Remedy;
 use crate::reading::{Reading, Value};
+use crate::remedy::Remedy;
 use crate::subject::Subject;
 use crate::toggles::Toggle;
 use schemars::JsonSchema;

@@ -8,7 +8,7 @@ pub(crate) mod control_groups;
 mod core_scheduling;
 pub(crate) mod credentials;
 pub mod environment;
-mod file_systems;
+pub(crate) mod file_systems;
 mod huge_pages;
 mod io_priority;
 mod limits;
@@ -28,9 +28,6 @@ mod utilization_clamp;
 
 use crate::factor::{Factor, Scope};
 use machine::{hardware, kernel, memory, mitigations, proactive_reclaim, scheduler, selinux};
-
-/// The part of the file systems that comes with the command.
-pub(crate) const EXECUTABLE: &str = "executable";
 
 /// Every factor, in the order in which they are shown.
 pub const ALL: [Factor; 37] = [

@@ -1,24 +1,17 @@
 //! The execution context of one process at one moment: every factor of the machine, of the process, and of each thread.
+//!
+//! Owns what is known of it. Leaves reading it to [`crate::snapshot_reader`], and earlier versions of the saved form to [`crate::saved`].
 
-use crate::factor::Scope;
-use crate::factors::{self, loaded_libraries};
-use crate::filters::{self, Filter};
-use crate::place::{Missing, Place};
+use crate::filters::Filter;
 use crate::reading::Reading;
-use crate::subject::{Subject, joined};
 use crate::trust::Source;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_process::StatLine;
 use slowpath_tables::Unavailable;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Version of the saved form.
 pub const SCHEMA: &str = "slowpath-context/1";
-
-/// Where a context is from that was read of a process.
-const HERE: &str = "this machine";
 
 /// Readings by the name of their factor.
 pub type Readings = BTreeMap<String, Reading>;
@@ -64,174 +57,7 @@ pub struct Thread {
     pub factors: Readings,
 }
 
-/// Why there is no snapshot.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SnapshotError {
-    /// Nothing with this number runs.
-    #[error("there is no process {0}")]
-    NoProcess(u32),
-    /// The kernel shows nothing of it.
-    #[error("process {0} cannot be looked at: {1}")]
-    Refused(u32, String),
-    /// It has ended, and only its parent has not asked for its exit code yet; or it did while it was read.
-    #[error("process {0} has ended")]
-    Ended(u32),
-    /// It executed other programs each time that it was read.
-    #[error("process {0} executes one program after the other")]
-    Moves(u32),
-    /// The directory holds neither a `status` nor a `proc/PID/status`.
-    #[error("{0} holds no status of a process")]
-    NoStatus(String),
-    /// It holds several processes.
-    #[error("{0} holds several processes: {1}")]
-    Several(String, String),
-}
-
-/// Times that a process is read which executes another program meanwhile.
-const ATTEMPTS: usize = 3;
-
-/// `PF_EXITING` of the flags in `stat` (include/linux/sched.h).
-const EXITING: u32 = 4;
-
-/// What is the same as long as a process runs one program (proc_pid_stat(5)).
-#[derive(PartialEq, Eq)]
-struct Running {
-    /// When it began, in ticks since boot: with the number this names it.
-    start: Option<u64>,
-    /// It is about to end, is a zombie, or not even that: then the kernel does not show all of it any more.
-    has_ended: bool,
-    /// What it executes, where that can be seen.
-    program: Option<String>,
-}
-
-impl Running {
-    fn of(place: &Place, directory: &str) -> Result<Self, Missing> {
-        let stat = place.read(&format!("{directory}/stat"))?;
-        let stat = StatLine::parse(stat.as_bytes()).ok_or_else(|| Missing::Failed("its stat is not one".to_owned()))?;
-        Ok(Self {
-            start: stat.start(),
-            has_ended: stat.has_ended() || stat.field::<u32>(9).is_some_and(|flags| flags & EXITING != 0),
-            program: place.link(&format!("{directory}/exe")).ok(),
-        })
-    }
-}
-
-/// Whether a process sees the users and files that this one sees: in a container of the user's, what is found under a path is somebody
-/// else's choice.
-fn has_own_namespaces(pid: u32) -> bool {
-    let link = |process: &str, kind: &str| std::fs::read_link(format!("/proc/{process}/ns/{kind}")).ok();
-    let is_same = |kind: &str| link("self", kind).is_some_and(|own| link(&pid.to_string(), kind) == Some(own));
-    is_same("user") && is_same("mnt")
-}
-
 impl Snapshot {
-    /// Reads a process that runs here, all of it of one program.
-    ///
-    /// # Errors
-    /// There is no such process, it ended while it was read, or it executed one program after the other.
-    pub fn of_process(pid: u32) -> Result<Self, SnapshotError> {
-        let place = Place::here();
-        let directory = format!("proc/{pid}");
-        for _ in 0..ATTEMPTS {
-            let before = Running::of(&place, &directory).map_err(|missing| match missing {
-                Missing::Absent => SnapshotError::NoProcess(pid),
-                Missing::Failed(reason) => SnapshotError::Refused(pid, reason),
-                _ => SnapshotError::Refused(pid, "permission denied".to_owned()),
-            })?;
-            if before.has_ended {
-                return Err(SnapshotError::Ended(pid));
-            }
-            let mut snapshot = Self::read(&place, &directory, Some(pid), HERE.to_owned());
-            // Four equal ids are reported as one (`factors::credentials`).
-            let user = snapshot.reading("credentials").and_then(Reading::value).and_then(|value| value.part("user"));
-            let user = user.filter(|_| has_own_namespaces(pid));
-            snapshot.source = Source::Process { uid: user.and_then(|uid| uid.parse().ok()) };
-            // Of a process that has ended meanwhile the kernel still shows some files and not others.
-            match Running::of(&place, &directory) {
-                Ok(after) if after == before => return Ok(snapshot),
-                Ok(after) if after.start == before.start && !after.has_ended => {}
-                _ => return Err(SnapshotError::Ended(pid)),
-            }
-        }
-        Err(SnapshotError::Moves(pid))
-    }
-
-    /// Reads a copy of the kernel's files: as `/` on the machine (`proc/PID/...`, `sys/...`), or with the files of the process at its
-    /// top.
-    ///
-    /// # Errors
-    /// It holds no process, or several.
-    pub fn of_directory(directory: &Path) -> Result<Self, SnapshotError> {
-        let place = Place::Saved(directory.to_owned());
-        let shown = directory.display().to_string();
-        if place.read("status").is_ok() {
-            return Ok(Self::read(&place, "", None, shown));
-        }
-        let processes: Vec<u32> =
-            place.list("proc").unwrap_or_default().iter().filter_map(|name| name.parse().ok()).collect();
-        match processes.as_slice() {
-            [pid] if place.read(&format!("proc/{pid}/status")).is_ok() => {
-                Ok(Self::read(&place, &format!("proc/{pid}"), Some(*pid), shown))
-            }
-            [] | [_] => Err(SnapshotError::NoStatus(shown)),
-            several => {
-                let numbers: Vec<String> = several.iter().map(u32::to_string).collect();
-                Err(SnapshotError::Several(shown, numbers.join(", ")))
-            }
-        }
-    }
-
-    /// Reads the text of one `/proc/PID/status`, as somebody copied or published it; `origin` says where it is from.
-    ///
-    /// # Errors
-    /// It is none.
-    pub fn of_status(text: String, origin: String) -> Result<Self, SnapshotError> {
-        let place = Place::Status(text);
-        let snapshot = Self::read(&place, "", None, origin.clone());
-        if snapshot.name.is_empty() { Err(SnapshotError::NoStatus(origin)) } else { Ok(snapshot) }
-    }
-
-    fn read(place: &Place, directory: &str, pid: Option<u32>, origin: String) -> Self {
-        let process = Subject::process(place, directory, pid);
-        let of_scope = |scope: Scope, subject: &Subject<'_>| -> Readings {
-            factors::of(scope).map(|factor| (factor.name.to_owned(), (factor.read)(subject))).collect()
-        };
-        let told = |subject: &Subject<'_>| subject.status("Name").unwrap_or_default();
-        let mut tids: Vec<u32> = place
-            .list(&joined(directory, "task"))
-            .unwrap_or_default()
-            .iter()
-            .filter_map(|name| name.parse().ok())
-            .collect();
-        tids.sort_by_key(|tid| (Some(*tid) != pid, *tid));
-        let mut threads: Vec<Thread> = tids
-            .into_iter()
-            .map(|tid| {
-                let subject = Subject::thread(place, directory, tid);
-                Thread { tid: Some(tid), name: told(&subject), factors: of_scope(Scope::Thread, &subject) }
-            })
-            .collect();
-        if threads.is_empty() {
-            // A copy often has the files of the process only, which are those of its first thread.
-            let factors = of_scope(Scope::Thread, &process);
-            threads.push(Thread { tid: pid, name: told(&process), factors });
-        }
-        let words = process.file("cmdline").map(|text| text.to_string()).unwrap_or_default();
-        Self {
-            schema: SCHEMA.to_owned(),
-            origin,
-            boot: place.read("proc/sys/kernel/random/boot_id").ok().map(|text| text.trim().to_owned()),
-            pid,
-            name: told(&process),
-            command: words.split('\0').filter(|word| !word.is_empty()).map(str::to_owned).collect(),
-            machine: of_scope(Scope::Machine, &process),
-            process: of_scope(Scope::Process, &process),
-            threads,
-            filters: None,
-            source: Source::Foreign,
-        }
-    }
-
     /// Of a machine without `/proc`.
     pub(crate) fn nothing() -> Self {
         Self {
@@ -254,24 +80,6 @@ impl Snapshot {
     pub fn launched(mut self) -> Self {
         self.source = Source::Launched;
         self
-    }
-
-    /// Reads the contents of its seccomp filters, of a process that runs here and has some: for that it is stopped for some ten
-    /// microseconds, and it takes root. Where that is not to be had they stay unknown; how many there are is known without.
-    pub fn read_filters(&mut self) {
-        let has_some =
-            self.reading("seccomp").and_then(Reading::value).and_then(|value| value.part("mode")) == Some("filter");
-        let here = self.boot.is_some() && self.origin == HERE;
-        if let Some(tid) = self.main_thread().and_then(|thread| thread.tid).filter(|_| has_some && here) {
-            self.filters = filters::read(tid).ok();
-        }
-    }
-
-    /// Looks into the files with code that the process has mapped. They are foreign: call it as the user whose they are.
-    pub fn examine_loaded_libraries(&mut self) {
-        if let Some(Reading::Known { value }) = self.process.get_mut(loaded_libraries::LOADED_LIBRARIES.name) {
-            loaded_libraries::examine(value);
-        }
     }
 
     /// Its first thread.

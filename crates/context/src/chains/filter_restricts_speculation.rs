@@ -4,9 +4,10 @@
 //! (kernel/seccomp.c, `arch_seccomp_spec_mitigate`; arch/x86/kernel/cpu/bugs.c). Later kernels changed the default, which was carried
 //! back to some older ones and not to others. So the states of the threads are compared, and no release.
 
-use super::{Chain, Link, Remedy, Side};
+use super::chain::{Chain, Link, Side};
 use crate::factors::speculation::{is_forced, is_restricted};
 use crate::reading::{Reading, Value};
+use crate::remedy::Remedy;
 use crate::snapshot::Snapshot;
 
 const STATES: [&str; 2] = ["speculative_store_bypass", "indirect_branch_speculation"];

@@ -1,7 +1,8 @@
 //! Autogroups -> nice values that count inside a session only: two programs with different nice values in two sessions get the same.
 
-use super::{Chain, Link, Remedy, Side};
+use super::chain::{Chain, Link, Side};
 use crate::reading::{Reading, Value};
+use crate::remedy::Remedy;
 use crate::snapshot::Snapshot;
 
 fn known<'a>(snapshot: &'a Snapshot, factor: &str) -> Option<&'a Value> {

@@ -1,7 +1,8 @@
 //! LD_PRELOAD -> a library that only one of them has loaded.
 
-use super::{Chain, Link, Remedy, Side};
+use super::chain::{Chain, Link, Side};
 use crate::reading::{Reading, Value};
+use crate::remedy::Remedy;
 use crate::snapshot::Snapshot;
 
 const VARIABLE: &str = "LD_PRELOAD";

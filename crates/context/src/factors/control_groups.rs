@@ -5,20 +5,19 @@
 mod applied;
 mod hierarchy;
 mod mounted;
+mod own_groups;
 mod version_1;
 mod version_2;
 
-use crate::chains::Remedy;
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
+use crate::remedy::Remedy;
 use crate::subject::Subject;
 use crate::toggles::Toggle;
-pub(crate) use applied::{OwnGroups, explains_affinity};
+pub(crate) use applied::explains_affinity;
 use hierarchy::Groups;
+pub(crate) use own_groups::OwnGroups;
 use std::collections::BTreeMap;
-
-/// Beginning of the parts that limit huge pages; their size follows.
-const HUGE_PAGE_LIMIT: &str = "huge_page_limit ";
 
 /// Former names of parts: today both versions use the names of the files of cgroup v2.
 const FORMER_PARTS: [(&str, &str); 12] = [

@@ -3,15 +3,18 @@
 //!
 //! Other variables are not kept: they can hold secrets.
 
-use crate::chains::Remedy;
+mod variables;
+
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
+use crate::remedy::Remedy;
 use crate::snapshot::Snapshot;
 use crate::subject::Subject;
 use crate::toggles::{Contrast, Here, How, Outcome, Part, Setting, Toggle, both, or_none};
-use crate::trust::{OTHER_CODE, is_harmless, is_harmless_name};
+use crate::trust::OTHER_CODE;
 use slowpath_launch::Metric;
 use std::collections::BTreeMap;
+use variables::{is_harmless, is_harmless_name, is_kept};
 
 /// The factor.
 pub const ENVIRONMENT: Factor = Factor {
@@ -33,35 +36,17 @@ pub const ENVIRONMENT: Factor = Factor {
     toggle: Toggle::Parts(parts),
 };
 
-/// Beginnings of names that are kept (ld.so(8), mallopt(3), locale(7), and those of common run-time systems).
-const KEPT: [&str; 17] = [
-    "LD_",
-    "MALLOC_",
-    "GLIBC_TUNABLES",
-    "LANG",
-    "LC_",
-    "PATH",
-    "TMPDIR",
-    "TZ",
-    "GOGC",
-    "GOMAXPROCS",
-    "GOMEMLIMIT",
-    "OMP_",
-    "PYTHON",
-    "JAVA_TOOL_OPTIONS",
-    "JDK_JAVA_OPTIONS",
-    "NODE_OPTIONS",
-    "_RJEM_MALLOC_CONF",
-];
-
 /// The part with the size of everything, names that begin with a small letter cannot be a variable above.
 pub const BYTES: &str = "bytes of all";
 
 fn read(subject: &Subject<'_>) -> Reading {
-    Reading::of(subject.file("environ").map(|text| Value::table(variables(&text))), "this kernel does not report it")
+    Reading::of(
+        subject.file("environ").map(|text| Value::table(kept_variables(&text))),
+        "this kernel does not report it",
+    )
 }
 
-fn variables(text: &str) -> Vec<(String, String)> {
+fn kept_variables(text: &str) -> Vec<(String, String)> {
     let variables = text.split('\0').filter_map(|variable| variable.split_once('='));
     let mut parts: Vec<(String, String)> =
         variables.filter(|(name, _)| is_kept(name)).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
@@ -116,11 +101,6 @@ const HOW: How = How {
     mechanism: "the dynamic linker, malloc or the run-time system reads it and does something else",
     sham: "the variable as in the fast context, or none",
 };
-
-/// Whether a variable is read, of all that a process has.
-pub(crate) fn is_kept(name: &str) -> bool {
-    KEPT.iter().any(|beginning| name.starts_with(beginning))
-}
 
 /// What two contexts say alike of the variables of their launches.
 #[derive(Clone, Debug, Default)]
@@ -219,14 +199,14 @@ mod tests {
     #[test]
     fn what_can_be_a_secret_is_not_kept_and_counts_in_the_size() {
         let text = "HOME=/root\0LD_PRELOAD=a.so\0API_KEY=secret\0LC_ALL=C\0";
-        let parts = variables(text);
+        let parts = kept_variables(text);
         let expected = [("LD_PRELOAD", "a.so"), ("LC_ALL", "C"), (BYTES, &text.len().to_string())];
         assert_eq!(parts, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 
     #[test]
     fn settings_of_malloc_weigh_more_than_the_language_and_that_more_than_the_size() {
-        let of = |text: &str| Value::table(variables(text));
+        let of = |text: &str| Value::table(kept_variables(text));
         assert_eq!(known(&of("MALLOC_ARENA_MAX=1\0"), &of("")).weight, Weight::Heavy);
         assert_eq!(known(&of("LANG=C\0"), &of("LANG=de\0")).weight, Weight::Light);
         assert!(known(&of("X=1\0"), &of("")).cost.contains("moves the stack"));

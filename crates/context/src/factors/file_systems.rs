@@ -1,7 +1,6 @@
 //! On which file systems a process works: of its root, working directory, executable and temporary files, with their options and the
 //! readahead of the device.
 
-use super::EXECUTABLE;
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::place::Missing;
 use crate::reading::{Reading, Value};
@@ -16,6 +15,9 @@ use slowpath_process::{Deadline, DeadlineError, LIMIT};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+/// The part that comes with the command.
+pub(crate) const EXECUTABLE: &str = "executable";
 
 /// The factor.
 pub const FILE_SYSTEMS: Factor = Factor {

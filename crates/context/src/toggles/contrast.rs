@@ -1,6 +1,7 @@
 //! What a factor's toggle is asked with, and what it answers.
 
-use super::{Here, Setting};
+use super::here::Here;
+use super::setting::Setting;
 use crate::reading::{Reading, Value};
 use crate::snapshot::Snapshot;
 use slowpath_launch::Metric;

@@ -1,7 +1,6 @@
 //! Cgroups that are made for launches: below the caller's own, one for each choice of limits, removed at the end.
 
-use super::ToggleError;
-use crate::factors::control_groups::OwnGroups;
+use super::error::ToggleError;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 use slowpath_lab::{EnabledController, LaunchGroup, leftovers};
@@ -11,9 +10,6 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-
-/// Where groups can be made, by controller.
-pub(crate) type Hierarchies = OwnGroups;
 
 /// One file of the group that a launch gets below `parent`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,41 +1,19 @@
 //! The conditions of launches, for each choice of sides.
 
-use super::Side;
+use super::error::ToggleError;
 use super::groups::{GroupFile, MadeGroups};
 use super::setting::{Setting, set_variable};
 use crate::factors::environment::InCommon;
 use slowpath_launch::{ContextStep, LaunchSpec};
-use slowpath_session::failure::{Failure, Kind};
-use std::io;
 use std::path::PathBuf;
 
-/// Why a launch could not be given what it needs.
-#[derive(Debug, thiserror::Error)]
-pub enum ToggleError {
-    /// A cgroup could not be made or set.
-    #[error("the cgroup {} cannot be {what}", path.display())]
-    Group {
-        /// The group, or the file of it.
-        path: PathBuf,
-        /// What was tried.
-        what: &'static str,
-        /// Why not.
-        source: io::Error,
-    },
-    /// Not as many sides as candidates.
-    #[error("{given} sides were given for {expected} candidates")]
-    Sides {
-        /// Sides.
-        given: usize,
-        /// Candidates.
-        expected: usize,
-    },
-}
-
-impl From<&ToggleError> for Failure {
-    fn from(error: &ToggleError) -> Self {
-        Self::from_error(Kind::Machine, error).hint("only root creates cgroups, below the cgroup that slowpath runs in")
-    }
+/// One of the two contexts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Side {
+    /// The one in which the command is fast.
+    Fast,
+    /// The one in which it is slow.
+    Slow,
 }
 
 /// Launches that have the value of either side of each candidate. What was made for them is removed when this is dropped: not before

@@ -1,6 +1,6 @@
 //! What a launch needs for one value of one factor.
 
-use super::GroupFile;
+use super::groups::GroupFile;
 use slowpath_launch::{ContextStep, LaunchSpec, Limit};
 use std::ffi::OsString;
 use std::path::PathBuf;

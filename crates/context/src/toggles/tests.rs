@@ -1,10 +1,14 @@
 //! What becomes a candidate, what follows, and which step a launch gets: on contexts that are made up, so that what this machine lacks
 //! is seen too.
 
-use super::*;
-use crate::snapshot::Thread;
+use super::{Here, Side, Toggle, plan};
+use crate::factor::Scope;
+use crate::factors;
+use crate::reading::{Reading, Value};
+use crate::snapshot::{Snapshot, Thread};
 use slowpath_launch::{ContextStep, Identity, LaunchSpec};
 use slowpath_process::Credentials;
+use std::collections::BTreeMap;
 
 fn context(readings: &[(&str, Value)]) -> Snapshot {
     let mut context = Snapshot::nothing();

@@ -9,7 +9,7 @@ use std::path::Path;
 const BY_HAND: [(&str, &[&str]); 4] = [
     ("context/src/difference.rs", &[]),
     ("context/src/snapshot.rs", &[]),
-    ("context/src/toggles.rs", &[]),
+    ("context/src/toggles/plan.rs", &[]),
     ("report/src/terminal/context.rs", &[]),
 ];
 

@@ -5,9 +5,8 @@ use crate::{
     BisectedTotal, BisectionEnd, CONTEXT_BISECT_SCHEMA, CandidateVerdict, CauseKind, ComparedContext, ContextBisection,
     RemainingDifference,
 };
-use slowpath_context::Weight;
-use slowpath_context::chains::Remedy;
 use slowpath_context::factor::Known;
+use slowpath_context::{Remedy, Weight};
 use slowpath_tables::{Quantity, Unit};
 use slowpath_verify::Metric;
 

@@ -8,10 +8,9 @@ use super::sides::{GivenSide, Sides};
 use super::{ContextBisected, Wanted};
 use crate::bisection::{Bisection, CandidateEffect, Cause, Direction, GapAnswer, Group, LogRatio, State};
 use crate::printed::quantity;
-use slowpath_context::chains::Remedy;
-use slowpath_context::factors;
 use slowpath_context::printed::ComparedContext;
 use slowpath_context::toggles::{Candidate, Plan, Remaining};
+use slowpath_context::{Remedy, factors};
 use slowpath_tables::{Quantity, Unit};
 
 /// What is printed of the launches of a bisection. `conclusion` says in a sentence what all the rest of it says.

@@ -7,7 +7,7 @@ use crate::bisection::{CounterShift, Ended, GapAnswer, Kind, LogRatio};
 use crate::printed::quantity;
 use schemars::JsonSchema;
 use serde::Serialize;
-use slowpath_context::chains::Remedy;
+use slowpath_context::Remedy;
 use slowpath_context::factor::Known;
 use slowpath_context::printed::ComparedContext;
 use slowpath_experiment::Estimate;

@@ -1,71 +1,9 @@
 //! How limits get into a launch: in a group below the caller's own, so that the limits of that one count as they do for the caller.
 
-use super::hierarchy::Groups;
-use super::mounted::Group;
-use crate::place::Place;
+use super::hierarchy::HUGE_PAGE_LIMIT;
 use crate::reading::Value;
-use crate::subject::Subject;
-use crate::toggles::{Contrast, GroupFile, How, Part, SYS_NICE, Setting};
+use crate::toggles::{Contrast, GroupFile, How, Outcome, Part, SYS_NICE, Setting, both, or_none};
 use slowpath_launch::Metric;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
-/// The caller's own groups: where others can be made, or why not, by controller.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct OwnGroups(BTreeMap<String, Result<OwnGroup, String>>);
-
-#[derive(Clone, Debug)]
-struct OwnGroup {
-    directory: PathBuf,
-    unified: bool,
-}
-
-impl OwnGroups {
-    /// Those of the calling process.
-    pub(crate) fn here() -> Self {
-        let place = Place::here();
-        let own = std::process::id();
-        let Ok(groups) = Groups::of(&Subject::process(&place, &format!("proc/{own}"), Some(own))) else {
-            return Self::default();
-        };
-        let mut found = BTreeMap::new();
-        for (controller, chain) in &groups.version_1 {
-            if let Some(directory) = chain.first().map(Group::path) {
-                found.insert(controller.clone(), makeable(OwnGroup { directory, unified: false }));
-            }
-        }
-        if let Some(own) = groups.version_2.as_ref().and_then(|chain| chain.first()) {
-            for controller in own.read("cgroup.controllers").unwrap_or_default().split_whitespace() {
-                let group = OwnGroup { directory: own.path(), unified: true };
-                found.entry(controller.to_owned()).or_insert_with(|| makeable(group));
-            }
-        }
-        Self(found)
-    }
-
-    fn of(&self, controller: &str) -> Result<&OwnGroup, String> {
-        match self.0.get(controller) {
-            Some(group) => group.as_ref().map_err(Clone::clone),
-            None => Err(format!("this machine shows no hierarchy with the controller {controller}")),
-        }
-    }
-}
-
-/// The group, where groups can be made below it.
-fn makeable(group: OwnGroup) -> Result<OwnGroup, String> {
-    let shown = group.directory.display().to_string();
-    // With processes in it, a cgroup v2 gives its controllers to no other, unless it is the root, which has no type.
-    if group.unified && group.directory.join("cgroup.type").exists() {
-        return Err(format!(
-            "{shown} holds this process, and version 2 gives controllers only to groups below one without processes: run slowpath \
-             from the root group"
-        ));
-    }
-    match nix::unistd::access(&group.directory, nix::unistd::AccessFlags::W_OK) {
-        Ok(()) => Ok(group),
-        Err(error) => Err(format!("cannot create a cgroup below {shown} ({error}): run slowpath as root")),
-    }
-}
 
 /// What may stand in a file.
 enum Rule {
@@ -178,7 +116,7 @@ pub(super) fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         let Some((_, fast, slow)) = differing.iter().find(|one| one.0 == name).copied() else { continue };
         let of_own = own.and_then(|own| own.part(name));
         let part = OnePart { contrast, name, fast, slow, own: of_own };
-        parts.push(part.told().named(name));
+        parts.push(part.applied().named(name));
     }
     parts
 }
@@ -192,7 +130,7 @@ struct OnePart<'a> {
 }
 
 impl OnePart<'_> {
-    fn told(&self) -> Part {
+    fn applied(&self) -> Part {
         match self.name {
             "cpu.max" => self.set(&QUOTA, |quota| self.quota(quota)),
             "processor_period_us" if self.contrast.differs("control_groups", Some("cpu.max")) => {
@@ -219,13 +157,13 @@ impl OnePart<'_> {
     }
 
     fn set(&self, how: &How, set: impl Fn(Option<&str>) -> Result<Vec<Setting>, String>) -> Part {
-        let outcome = crate::toggles::both(set(self.fast), set(self.slow), how);
-        Part::whole(crate::toggles::or_none(self.fast), crate::toggles::or_none(self.slow), outcome)
+        let outcome = both(set(self.fast), set(self.slow), how);
+        Part::whole(or_none(self.fast), or_none(self.slow), outcome)
     }
 
     fn follows(&self, why: &str) -> Part {
-        let outcome = crate::toggles::Outcome::Follows(why.to_owned());
-        Part::whole(crate::toggles::or_none(self.fast), crate::toggles::or_none(self.slow), outcome)
+        let outcome = Outcome::Follows(why.to_owned());
+        Part::whole(or_none(self.fast), or_none(self.slow), outcome)
     }
 
     /// Files of the group of a controller.
@@ -367,7 +305,7 @@ impl OnePart<'_> {
 
     /// `huge_page_limit 2MB` and so on.
     fn huge_page_limit(&self) -> Part {
-        let Some(size) = self.name.strip_prefix(super::HUGE_PAGE_LIMIT) else {
+        let Some(size) = self.name.strip_prefix(HUGE_PAGE_LIMIT) else {
             return self.set(&MEMORY, |_| Err("slowpath does not know how it is set".to_owned()));
         };
         self.set(&MEMORY, |value| {

@@ -8,6 +8,9 @@ use crate::place::Missing;
 use crate::subject::Subject;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Beginning of the parts that limit huge pages; their size follows.
+pub(super) const HUGE_PAGE_LIMIT: &str = "huge_page_limit ";
+
 /// A group and those above it.
 pub(super) type Chain<'a> = Vec<Group<'a>>;
 
@@ -84,7 +87,7 @@ pub(super) fn huge_page_limits(chain: &[Group<'_>], ending: &str) -> Vec<(String
         let size = name.strip_prefix("hugetlb.")?.strip_suffix(ending)?;
         // What counts reservations is another limit.
         let bytes = numbers(chain, name).filter(|bytes| *bytes < UNLIMITED).reduce(f64::min)?;
-        (!size.contains('.')).then(|| (format!("{}{size}", super::HUGE_PAGE_LIMIT), bytes.to_string()))
+        (!size.contains('.')).then(|| (format!("{}{size}", HUGE_PAGE_LIMIT), bytes.to_string()))
     };
     names.iter().filter_map(limit).collect()
 }
