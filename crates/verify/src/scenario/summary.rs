@@ -2,9 +2,9 @@
 
 use super::measure::{self, Measure};
 use super::round::Round;
-use super::{
-    Measurements, OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioRound, ScenarioSettings,
-};
+use super::rounds::Measurements;
+use super::settings::ScenarioSettings;
+use super::{OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioRound};
 use crate::benchmark::LaunchArm;
 use crate::children::{ChildLaunches, of_runs as children_of_runs};
 use crate::printed::quantity;
