@@ -1,10 +1,25 @@
-//! Arms from commands: each with a name of its own.
+//! The arms of a benchmark, from commands: each with a name of its own.
 
-use super::LaunchArm;
+use crate::{Arm, Role};
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::target::{Invocation, PATIENCE, Target};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+
+/// An arm.
+pub struct LaunchArm {
+    /// Name, unique in the benchmark.
+    pub name: String,
+    /// What is launched.
+    pub target: Target,
+}
+
+impl LaunchArm {
+    /// As a comparison knows it.
+    pub fn described(&self) -> Arm {
+        Arm { name: self.name.clone(), title: self.target.words().join(" "), role: Role::Fix, sham: None }
+    }
+}
 
 /// A command alone.
 ///
