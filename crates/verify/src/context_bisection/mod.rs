@@ -73,7 +73,7 @@ pub fn patience(max_time: Duration) -> Duration {
 /// A side names nothing, the command is never ready, the time is too short, or this machine cannot launch it.
 pub fn run(wanted: &Wanted, target: &Target, progress: &dyn Progress) -> Result<ContextBisected, Failure> {
     progress.step("reading the two contexts");
-    let sides = Sides::read(wanted)?;
+    let sides = Sides::read(&wanted.fast, &wanted.slow, &wanted.command, &wanted.invocation)?;
     let here = Here::for_target(&target.identity, wanted.trust_context);
     let plan = toggles::plan(&sides.fast.context, &sides.slow.context, &here);
     let found = bisected(wanted, target, &sides, &plan, progress)?;

@@ -1,9 +1,9 @@
 //! The two sides of a bisection: each a process or a file, whose context is reproduced, or a wrapper around the command, which is
 //! launched as it is too.
 
-use super::Wanted;
 use slowpath_context::{Snapshot, named as subject};
 use slowpath_session::failure::{Failure, Kind};
+use slowpath_session::target::Invocation;
 use std::ffi::{OsStr, OsString};
 
 /// What is read in place of a command that ends too soon.
@@ -38,27 +38,24 @@ enum Named {
 }
 
 impl Sides {
-    /// Reads both contexts.
+    /// Reads both contexts: of the words after `--fast` and `--slow`, and where these are wrappers, of `command` launched behind them.
     ///
     /// # Errors
     /// One of them is neither, or the command cannot be started behind a wrapper.
-    pub fn read(wanted: &Wanted) -> Result<Self, Failure> {
-        let [fast, slow] =
-            [("--fast", &wanted.fast), ("--slow", &wanted.slow)].map(|(option, word)| named(option, word));
-        let named = [fast?, slow?];
-        let command = wanted.command.clone();
+    pub fn read(fast: &OsStr, slow: &OsStr, command: &[OsString], invocation: &Invocation) -> Result<Self, Failure> {
+        let named = [named("--fast", fast)?, named("--slow", slow)?];
         let read = |command: &[OsString]| -> Result<[Snapshot; 2], Failure> {
             let context = |one: &Named| match one {
                 Named::Exists(context) => Ok(Snapshot::clone(context)),
                 Named::Wrapper(words) => {
                     let all = words.iter().chain(command).cloned().collect();
-                    subject::launched(&wanted.invocation, all)
+                    subject::launched(invocation, all)
                 }
             };
             Ok([context(&named[0])?, context(&named[1])?])
         };
         // Both contexts are those of the same program, so that its own objects are no difference.
-        let (contexts, in_place) = match read(&command) {
+        let (contexts, in_place) = match read(command) {
             Ok(contexts) => (contexts, false),
             Err(failure) if failure.is_interruption() => return Err(failure),
             Err(failure) if failure.kind() != Kind::Target => return Err(failure),
@@ -69,14 +66,15 @@ impl Sides {
             Named::Exists(_) => None,
             Named::Wrapper(words) => Some(words),
         });
-        let [fast, slow] = contexts;
+        let [fast_context, slow_context] = contexts;
         let [fast_words, slow_words] = words;
         let side = |given: &OsStr, wrapper, context| GivenSide {
             given: given.to_string_lossy().into_owned(),
             wrapper,
             context,
         };
-        Ok(Self { fast: side(&wanted.fast, fast_words, fast), slow: side(&wanted.slow, slow_words, slow), in_place })
+        let fast = side(fast, fast_words, fast_context);
+        Ok(Self { fast, slow: side(slow, slow_words, slow_context), in_place })
     }
 
     /// Whether both can be launched as they were given.
