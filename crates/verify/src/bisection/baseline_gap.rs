@@ -1,14 +1,19 @@
 //! The difference to be explained: of the two sides as they were given, and of their reproduction.
 
 use super::choice::{Choice, Side};
-use super::launches::{Launches, LogRatio, Stage};
-use super::outcome::{BaselineGap, GapAnswer, Reproduction};
-use super::{BisectionError, Ended, Settings, TOTAL_UNTIL, Target, never_ready, side_name};
+use super::error::BisectionError;
+use super::launches::{Launches, Stage};
+use super::log_ratio::LogRatio;
+use super::outcome::{BaselineGap, Ended, GapAnswer, Reproduction};
+use super::settings::Settings;
+use super::target::Target;
 use slowpath_experiment::Level;
 use slowpath_experiment::looks::Looks;
 use slowpath_launch::Metric;
 use std::time::Duration;
 
+/// Share of the time at which it ends at the latest; what it does not use, the search has.
+pub(super) const GAP_UNTIL: f64 = 0.4;
 /// What the user sees meanwhile.
 const PHASE: &str = "the whole difference";
 /// Blocks of the gap at most. More would see differences below the margin, which are of no interest.
@@ -104,7 +109,7 @@ fn enough<E>(
     let needed = half.map_or(FIRST_LOOK, |half| (done as f64 * (half / settings.margin).powi(2)).ceil() as usize);
     let more = needed.clamp(done + 1, MOST) - done;
     let seconds = more as f64 * (launches.cost(fast) + launches.cost(slow));
-    Some((launches.elapsed() + Duration::from_secs_f64(seconds)).div_f64(TOTAL_UNTIL).max(settings.max_time))
+    Some((launches.elapsed() + Duration::from_secs_f64(seconds)).div_f64(GAP_UNTIL).max(settings.max_time))
 }
 
 /// All of these can be launched.
@@ -113,7 +118,7 @@ fn ready<E: std::error::Error + 'static>(
     choices: &[Choice],
 ) -> Result<(), BisectionError<E>> {
     match choices.iter().find_map(|one| Some((one, launches.failure(one)?))) {
-        Some((one, failure)) => Err(BisectionError::NeverReady(never_ready(one, failure))),
+        Some((one, failure)) => Err(BisectionError::NeverReady(failure.of(one))),
         None => Ok(()),
     }
 }
@@ -131,7 +136,7 @@ fn valued<E: std::error::Error + 'static>(
         if 2 * positive(&found) < all {
             let has = |other: &Metric| sides.iter().all(|one| positive(&values(*other, one)) == all);
             let others = Metric::ALL.into_iter().filter(has).collect();
-            return Err(BisectionError::NoValue { metric, side: side_name(one), is_zero: !found.is_empty(), others });
+            return Err(BisectionError::NoValue { metric, side: one.name(), is_zero: !found.is_empty(), others });
         }
     }
     Ok(())

@@ -39,6 +39,16 @@ impl Choice {
     pub fn without(group: &Group, count: usize) -> Self {
         Self::Slow((0..count).filter(|one| !group.contains(one)).collect())
     }
+
+    /// In words, of a context as a whole.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Given(Side::Fast) => "the fast side",
+            Self::Given(Side::Slow) => "the slow side",
+            Self::Slow(group) if group.is_empty() => "the reproduced fast context",
+            Self::Slow(_) => "the reproduced slow context",
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 
 use super::choice::{Choice, Group};
 use super::launches::{Launches, Stage};
-use super::{Settings, Target};
+use super::settings::Settings;
+use super::target::Target;
 use slowpath_experiment::{Level, signed_rank};
 use std::time::Duration;
 

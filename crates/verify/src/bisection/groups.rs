@@ -1,7 +1,7 @@
 //! Which candidates are tried by themselves and which as one.
 
+use super::candidate::{Candidate, Expected};
 use super::choice::Group;
-use super::{Candidate, Expected};
 
 /// Up to so many are tried one by one rather than in parts: each part must be compared with the whole contexts anew.
 const ONE_BY_ONE: usize = 8;

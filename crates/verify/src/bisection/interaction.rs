@@ -7,12 +7,15 @@
 //! interaction is claimed only where the 95 % intervals on both scales exclude zero in the same direction: where costs add up on
 //! either, in at most 2.5 of 100 such questions. Otherwise a candidate acts by itself.
 
+use super::candidate::Candidate;
 use super::choice::{Choice, Group};
-use super::launches::{Launches, LogRatio, Stage};
+use super::launches::{Launches, Stage};
+use super::log_ratio::LogRatio;
 use super::mechanism;
-use super::outcome::{CandidateEffect, Cause, Direction, Kind, State};
+use super::outcome::{CandidateEffect, Cause, CounterShift, Direction, Kind, State};
 use super::round::joint;
-use super::{Candidate, Settings, Target};
+use super::settings::Settings;
+use super::target::Target;
 use slowpath_experiment::{Level, signed_rank};
 use std::time::Duration;
 
@@ -242,7 +245,7 @@ impl<E> Interaction<'_, '_, E> {
     }
 
     /// Counters that moved in a direction that shows the effect.
-    pub(super) fn counters(&self, set: &Group, sufficient: bool, necessary: bool) -> Vec<super::outcome::CounterShift> {
+    pub(super) fn counters(&self, set: &Group, sufficient: bool, necessary: bool) -> Vec<CounterShift> {
         let candidates: Vec<&Candidate> = set.iter().filter_map(|one| self.candidates.get(*one)).collect();
         let count = self.target.count;
         let directions = [

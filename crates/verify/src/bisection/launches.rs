@@ -2,12 +2,23 @@
 //! them share a block are compared by its pairs.
 
 use super::choice::Choice;
-use super::{Ended, Progress};
+use super::outcome::Ended;
 use crate::comparison::{ATTEMPTS, Measured, Sample};
-use slowpath_experiment::{Estimate, Level, design, median, signed_rank};
+use slowpath_experiment::{Estimate, Level, design, median};
 use slowpath_launch::Metric;
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// What the user sees while it goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// What is being tried, in words.
+    pub phase: String,
+    /// Launches until now.
+    pub launches: usize,
+    /// Time until now.
+    pub elapsed: Duration,
+}
 
 /// What a bisection launches with.
 pub struct Bench<'a, E> {
@@ -15,36 +26,8 @@ pub struct Bench<'a, E> {
     pub launch: &'a mut dyn FnMut(&Choice, usize) -> Result<Sample, E>,
     /// Time since the bisection began.
     pub elapsed: &'a dyn Fn() -> Duration,
-    /// Told after each launch; false ends the bisection with the whole blocks until then.
+    /// Called after each launch; false ends the bisection with the whole blocks until then.
     pub progress: &'a mut dyn FnMut(&Progress) -> bool,
-}
-
-/// The difference of two choices: an estimate of the logarithm of their ratio.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LogRatio {
-    /// Logarithm of the ratio, with its interval.
-    pub estimate: Estimate,
-    /// Pairs from the same blocks.
-    pub pairs: usize,
-    /// Level of the interval.
-    pub level: Level,
-}
-
-impl LogRatio {
-    /// Of differences of logarithms; `None` without any.
-    pub(super) fn of(pairs: &[f64], level: Level) -> Option<Self> {
-        Some(Self { estimate: signed_rank::centre(pairs, level)?, pairs: pairs.len(), level })
-    }
-
-    /// Whether the whole interval is above zero.
-    pub fn is_above_zero(&self) -> bool {
-        self.estimate.low.is_some_and(|low| low > 0.0)
-    }
-
-    /// Whether the whole interval is below `margin`.
-    pub fn is_below(&self, margin: f64) -> bool {
-        self.estimate.high.is_some_and(|high| high < margin)
-    }
 }
 
 /// How a stage ended.
@@ -77,6 +60,15 @@ pub(super) struct NotReady {
     pub reason: String,
     /// Launches in a row.
     pub launches: usize,
+}
+
+impl NotReady {
+    /// In words, of this choice.
+    pub(super) fn of(&self, choice: &Choice) -> String {
+        let Self { reason, launches } = self;
+        let launches = if *launches == 1 { "1 launch".to_owned() } else { format!("{launches} launches in a row") };
+        format!("{} was not ready in {launches}: {reason}", choice.name())
+    }
 }
 
 /// All launches of a bisection.
@@ -279,7 +271,7 @@ mod tests {
         until: u64,
         then: impl FnOnce(&mut Launches<'_, Infallible>, Duration) -> T,
     ) -> (T, usize) {
-        let (time, failures, told) = (Cell::new(0), Cell::new(0), RefCell::new(Vec::new()));
+        let (time, failures, shown) = (Cell::new(0), Cell::new(0), RefCell::new(Vec::new()));
         let mut launch = |choice: &Choice, _: usize| {
             time.set(time.get() + 1);
             if *choice != Choice::fast() && failures.get() < failing {
@@ -289,7 +281,7 @@ mod tests {
             Ok(Sample::Measured(Measured::default()))
         };
         let mut progress = |now: &Progress| {
-            told.borrow_mut().push(now.launches);
+            shown.borrow_mut().push(now.launches);
             true
         };
         let elapsed = || Duration::from_secs(time.get());
@@ -297,13 +289,13 @@ mod tests {
         let mut launches = Launches::new(bench, 1);
         let found = then(&mut launches, Duration::from_secs(until));
         drop(launches);
-        let told = told.into_inner();
-        assert!(told.iter().copied().eq(1..=told.len()), "{told:?}");
-        (found, told.len())
+        let shown = shown.into_inner();
+        assert!(shown.iter().copied().eq(1..=shown.len()), "{shown:?}");
+        (found, shown.len())
     }
 
     #[test]
-    fn launches_that_fail_cost_time_and_are_told_like_the_others() {
+    fn launches_that_fail_cost_time_and_are_shown_like_the_others() {
         let slow = Choice::Slow(Group::from([0]));
         let arms = [Choice::fast(), slow.clone()];
         let run = |launches: &mut Launches<'_, Infallible>, until| {

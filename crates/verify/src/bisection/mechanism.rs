@@ -1,9 +1,10 @@
 //! Whether the mechanism of a cause was seen: one of its counters rose in the launches that show its effect.
 
+use super::candidate::Candidate;
 use super::choice::Choice;
 use super::launches::Launches;
 use super::outcome::CounterShift;
-use super::{Candidate, Settings};
+use super::settings::Settings;
 use slowpath_experiment::{median, signed_rank};
 use slowpath_launch::Metric;
 

@@ -16,177 +16,46 @@
 //! What a candidate is, and how it is applied, belongs to the caller.
 
 mod baseline_gap;
+mod candidate;
 mod choice;
 mod delta;
+mod error;
 mod groups;
 mod interaction;
 mod launches;
+mod log_ratio;
 mod mechanism;
 mod outcome;
 mod round;
 mod sets;
+mod settings;
+mod target;
 
+pub use candidate::{Candidate, Expected};
 pub use choice::{Choice, Group, Side};
-pub use launches::{Bench, LogRatio};
+pub use error::BisectionError;
+pub use launches::{Bench, Progress};
+pub use log_ratio::LogRatio;
 pub use outcome::{
     BaselineGap, Bisection, CandidateEffect, Cause, CounterShift, Direction, Ended, GapAnswer, Kind, Reproduction,
     State,
 };
+pub use settings::{MARGIN, Settings};
 
+use baseline_gap::GAP_UNTIL;
 use delta::{Delta, REPRODUCED};
 use interaction::Interaction;
-use launches::{Launches, NotReady};
+use launches::Launches;
 use round::{Round, joint, rest};
-use slowpath_experiment::Level;
-use slowpath_launch::Metric;
 use std::time::Duration;
+use target::Target;
 
-/// How much a candidate is known to matter: what it costs in time is spent on what is expected most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Expected {
-    /// It makes programs slower by a tenth and more.
-    Heavy,
-    /// It costs some programs some percent.
-    Moderate,
-    /// Little, or nothing is known: it is tried together with others like it first.
-    Little,
-}
-
-/// A candidate, as far as the search must know it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
-    /// How much it is known to matter.
-    pub expected: Expected,
-    /// Counters of its mechanism: any of them shows it.
-    pub counters: Vec<Metric>,
-}
-
-/// How a bisection is made.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
-    /// What is compared; less is better.
-    pub metric: Metric,
-    /// All of the time.
-    pub max_time: Duration,
-    /// Seed of the order of the launches.
-    pub seed: u64,
-    /// Whether the two sides can be launched as they were given ([`Choice::Given`]), beside their reproduction.
-    pub given: bool,
-    /// Smallest effect that matters, as a logarithm of a ratio. A tenth of the gap matters at least.
-    pub margin: f64,
-}
-
-/// A difference of 2 % or less is none that a user would act on.
-pub const MARGIN: f64 = crate::judgement::MARGIN;
 /// An effect below this share of the gap is none of its causes.
 const PART: f64 = 0.1;
-/// Error of all single candidates together.
-const ERROR: f64 = 0.04;
-/// Error of all sets together.
-const ERROR_OF_SETS: f64 = 0.01;
-/// Such a set is tried in two directions.
-const SETS: f64 = 2.0;
-/// Error of all groups that are tried as one; nothing is named by it.
-const ERROR_OF_GROUPS: f64 = 0.05;
 
-/// Shares of the time at which the phases end at the latest; what one does not use, the next one has.
-const TOTAL_UNTIL: f64 = 0.4;
+/// Shares of the time at which the phases after the gap end at the latest; what one does not use, the next one has.
 const REPRODUCTION_UNTIL: f64 = 0.55;
 const ROUNDS_UNTIL: f64 = 0.92;
-
-/// What the user sees while it goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// What is being tried, in words.
-    pub phase: String,
-    /// Launches until now.
-    pub launches: usize,
-    /// Time until now.
-    pub elapsed: Duration,
-}
-
-/// Why a bisection was given up.
-#[derive(Debug, thiserror::Error)]
-pub enum BisectionError<E: std::error::Error + 'static> {
-    /// A launch could not be made.
-    #[error("a launch could not be made")]
-    Launch(#[source] E),
-    /// One of the two sides, or its reproduction, was never ready.
-    #[error("{0}")]
-    NeverReady(String),
-    /// Most launches of one of the sides have no value of the metric, or zero, which is no part of a ratio.
-    #[error("{} {} in most launches of {side}", metric.name(), if *is_zero { "is zero" } else { "has no value" })]
-    NoValue {
-        /// What was to be compared.
-        metric: Metric,
-        /// Which of the sides, in words.
-        side: &'static str,
-        /// It is zero; else it is absent.
-        is_zero: bool,
-        /// Metrics that all launches of both sides have.
-        others: Vec<Metric>,
-    },
-    /// The user asked to stop before the first block was whole.
-    #[error("stopped on request")]
-    Stopped,
-    /// Not one block ends in the time.
-    #[error("two launches of each side take longer than the time allows")]
-    TooLong,
-}
-
-/// In words which context was not ready, and why.
-fn never_ready(which: &Choice, failure: &NotReady) -> String {
-    let NotReady { reason, launches } = failure;
-    let launches = if *launches == 1 { "1 launch".to_owned() } else { format!("{launches} launches in a row") };
-    format!("{} was not ready in {launches}: {reason}", side_name(which))
-}
-
-fn side_name(choice: &Choice) -> &'static str {
-    match choice {
-        Choice::Given(Side::Fast) => "the fast side",
-        Choice::Given(Side::Slow) => "the slow side",
-        Choice::Slow(group) if group.is_empty() => "the reproduced fast context",
-        Choice::Slow(_) => "the reproduced slow context",
-    }
-}
-
-/// What is to be explained.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Target {
-    /// Candidates.
-    count: usize,
-    /// The difference of the reproduced contexts, as a logarithm.
-    gap: f64,
-    /// The smallest effect that matters.
-    margin: f64,
-}
-
-impl Target {
-    /// Level of the intervals of a group of `size`, of `groups` that are tried at the same time.
-    fn level(&self, size: usize, groups: usize) -> Level {
-        let error = match size {
-            0 | 1 => ERROR / (2 * self.count.max(1)) as f64,
-            _ => ERROR_OF_GROUPS / (2 * groups.max(1)) as f64,
-        };
-        Level::new(1.0 - error).unwrap_or(Level::P95)
-    }
-
-    /// Whether an effect is shown that matters.
-    fn is_effect(&self, ratio: &LogRatio) -> bool {
-        ratio.is_above_zero() && ratio.estimate.value > self.margin
-    }
-
-    /// Why one of the whole contexts is not ready any more, in words.
-    fn failure<E>(&self, launches: &Launches<'_, E>) -> Option<String> {
-        let whole = [Choice::fast(), Choice::slow(self.count)];
-        whole.iter().find_map(|one| Some(never_ready(one, launches.failure(one)?)))
-    }
-
-    /// Level of the intervals of a set that delta debugging finds: none of its members has shown anything by itself.
-    fn level_of_sets(&self) -> Level {
-        Level::new(1.0 - ERROR_OF_SETS / SETS).unwrap_or(Level::P95)
-    }
-}
 
 /// Searches for what makes the slow side slower.
 ///
@@ -205,7 +74,7 @@ pub fn bisect<E: std::error::Error + 'static>(
         true => [Choice::Given(Side::Fast), Choice::Given(Side::Slow)],
         false => [Choice::fast(), Choice::slow(count)],
     };
-    let gap = baseline_gap::baseline_gap(&mut launches, settings, &sides, count, share(TOTAL_UNTIL))?;
+    let gap = baseline_gap::baseline_gap(&mut launches, settings, &sides, count, share(GAP_UNTIL))?;
     let size = gap.ratio.map_or(0.0, |ratio| ratio.estimate.value);
     let margin = settings.margin.max(PART * size);
     let is_slower = gap.answer == GapAnswer::Slower;

@@ -1,7 +1,7 @@
 //! What a bisection found.
 
 use super::choice::Group;
-use super::launches::LogRatio;
+use super::log_ratio::LogRatio;
 use slowpath_experiment::Estimate;
 use slowpath_launch::Metric;
 use std::time::Duration;

@@ -5,9 +5,11 @@
 //! these do not explain the difference.
 
 use super::choice::{Choice, Group};
-use super::launches::{Launches, LogRatio, Stage};
+use super::launches::{Launches, Stage};
+use super::log_ratio::LogRatio;
 use super::outcome::{CandidateEffect, Direction, State};
-use super::{Settings, Target};
+use super::settings::Settings;
+use super::target::Target;
 use slowpath_experiment::looks::Looks;
 use slowpath_experiment::{Level, power, signed_rank};
 use std::collections::BTreeSet;
@@ -273,13 +275,6 @@ pub(super) fn rest<E>(
 ) -> Option<LogRatio> {
     let with = Choice::Slow(found.clone());
     LogRatio::of(&launches.pairs(settings.metric, &with, &Choice::slow(target.count), 0), Level::P95)
-}
-
-impl Target {
-    /// Whether a rest is too little to look for: any cause that matters would be more.
-    fn is_little(&self, rest: &LogRatio) -> bool {
-        rest.estimate.value <= self.margin
-    }
 }
 
 /// The fewest pairs with which an interval of this level exists: the probability that all of them agree in sign must stay below the

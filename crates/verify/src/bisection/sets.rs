@@ -5,10 +5,10 @@
 
 use super::choice::{Choice, Group};
 use super::interaction::{Interaction, MOST_MEMBERS};
-use super::launches::LogRatio;
+use super::log_ratio::LogRatio;
 use super::outcome::{Cause, Kind};
 use super::round::{fewest_blocks, joint};
-use super::{ERROR_OF_SETS, SETS};
+use super::target::{ERROR_OF_SETS, SETS};
 use slowpath_experiment::Level;
 
 /// Blocks beyond the fewest that allow an interval: with those alone every single one must agree.

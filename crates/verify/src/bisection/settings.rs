@@ -1,0 +1,22 @@
+//! How a bisection is made.
+
+use slowpath_launch::Metric;
+use std::time::Duration;
+
+/// How a bisection is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// What is compared; less is better.
+    pub metric: Metric,
+    /// All of the time.
+    pub max_time: Duration,
+    /// Seed of the order of the launches.
+    pub seed: u64,
+    /// Whether the two sides can be launched as they were given ([`super::Choice::Given`]), beside their reproduction.
+    pub given: bool,
+    /// Smallest effect that matters, as a logarithm of a ratio. A tenth of the gap matters at least.
+    pub margin: f64,
+}
+
+/// A difference of 2 % or less is none that a user would act on.
+pub const MARGIN: f64 = crate::judgement::MARGIN;
