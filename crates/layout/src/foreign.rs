@@ -1,17 +1,18 @@
 //! What this crate reads of others, as functions of bytes for the fuzzers.
 
 use crate::order::names::{Rebuilt, canonical};
-use crate::order::{ALGORITHMS, read_names, work};
+use crate::order::{ALGORITHMS, read_names};
 use crate::repack;
 use crate::score::{Code, current, held_out, train};
 use crate::trace_file::Trace;
 use crate::tracer;
+use crate::work;
 
 /// A trace, and everything that is made of one.
 pub fn trace(bytes: &[u8]) {
     let Ok(trace) = Trace::parse(bytes) else { return };
     let Some(object) = trace.program().or((!trace.objects.is_empty()).then_some(0)) else { return };
-    let all = work(&trace, object);
+    let all = work::of_trace(&trace, object);
     let (one, other) = all.split_at(all.len() / 2);
     let works = [one.to_vec(), other.to_vec()];
     let code = Code::of_works(&works).on_pages_of(trace.page());

@@ -1,9 +1,9 @@
 //! What orders are made and scored from: traces, binaries and orders in files, each of limited size. Reading runs as the user whose files
 //! they are, which is for the command to see to.
 
-use crate::order::{Used, Work, work};
 use crate::score::Code;
 use crate::trace_file::{MOST_BYTES, Trace, page_of};
+use crate::work::{self, Used, Work};
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::foreign_file;
 use slowpath_symbols::binary::Binary;
@@ -50,7 +50,7 @@ pub(crate) fn works(path: &Path, binary: &Binary, paths: &[PathBuf]) -> Result<T
     let traces = traces(paths)?;
     let of_binary = |trace: &Trace| {
         let object = trace.object(&real, binary.build_id.as_deref())?;
-        Some(work(trace, object))
+        Some(work::of_trace(trace, object))
     };
     let works: Vec<Work> = traces.iter().filter_map(of_binary).collect();
     if works.iter().all(Vec::is_empty) {

@@ -2,9 +2,10 @@
 
 use crate::inputs;
 use crate::order::names::Rebuilt;
-use crate::order::{FORMATS, OrderedFunction, algorithm, chosen, named, work};
+use crate::order::{FORMATS, OrderedFunction, algorithm, chosen, named};
 use crate::score::Code;
 use crate::trace_file::{FirstUse, Trace, page_of};
+use crate::work;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_session::failure::{Failure, Kind};
@@ -92,7 +93,7 @@ pub fn make(wanted: &OrderWanted) -> Result<Ordered, Failure> {
         let why = format!("no trace has {path}");
         return Err(Failure::new(Kind::Usage, why).hint(format!("they have: {}", known.join(", "))));
     }
-    let works: Vec<_> = with.iter().map(|(trace, object)| work(trace, *object)).collect();
+    let works: Vec<_> = with.iter().map(|(trace, object)| work::of_trace(trace, *object)).collect();
     let page = page_of(with.iter().map(|(trace, _)| *trace));
     let by_name = algorithm(&wanted.algorithm);
     let algorithm = by_name.unwrap_or_else(|| chosen(&works, &Code::of_works(&works).on_pages_of(page)));

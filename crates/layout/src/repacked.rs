@@ -1,9 +1,9 @@
 //! A copy of a binary whose file reads well: what `slowpath layout repack` makes and prints.
 
 use crate::inputs;
-use crate::order::Work;
 use crate::repack::prelink::prelink;
 use crate::repack::{RepackError, repack, unmoved};
+use crate::work::Work;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_fix::preload_plan::PreloadPlan;

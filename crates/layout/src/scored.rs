@@ -4,6 +4,7 @@ use crate::inputs::{self, TracedUse};
 use crate::order::names::Rebuilt;
 use crate::order::{ALGORITHMS, read_names};
 use crate::score::{self, Cost};
+use crate::work;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slowpath_session::failure::{Failure, Kind};
@@ -87,7 +88,7 @@ pub fn scored(path: &Path, traces: &[PathBuf], order: Option<&Path>) -> Result<S
     let binary = inputs::binary(path)?;
     let TracedUse { works, page } = inputs::works(path, &binary, traces)?;
     let code = inputs::code(&binary, page);
-    let used = score::all_used(&works);
+    let used = work::all_used(&works);
     let missing = || Failure::new(Kind::Usage, "the traces have no first uses");
     let current = score::current(&code, &works).ok_or_else(missing)?;
     let as_it_is = ScoredOrder { name: CURRENT.0.to_owned(), train: current.into(), held_out: Some(current.into()) };

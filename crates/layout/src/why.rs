@@ -4,8 +4,9 @@
 //! (relocation tables, symbols) and writes (data that holds addresses). Leaves pages of constants, unwinding tables and variables unknown:
 //! no trace of functions shows them. Pages are those of the kernel that the traces are from, as in `score`.
 
-use crate::order::{Algorithm, Work};
+use crate::order::Algorithm;
 use crate::score::{Code, held_out, train};
+use crate::work::Work;
 use slowpath_symbols::binary::Binary;
 use slowpath_symbols::binary::relocations::{ENTRY, Relocations, packed_bytes};
 use std::collections::BTreeSet;
@@ -119,7 +120,8 @@ pub fn sections(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::order::{Used, algorithm};
+    use crate::order::algorithm;
+    use crate::work::Used;
     use slowpath_symbols::binary::BinarySection;
 
     fn section(name: &str, address: u64, size: u64) -> BinarySection {

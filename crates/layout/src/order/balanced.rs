@@ -5,7 +5,8 @@
 //! functions are halved so that the sum over utilities of `l·log2(l+1) + r·log2(r+1)` is large (`l`, `r`: members in the left and right
 //! half), by exchanging the pairs that gain most, and each half is halved again.
 
-use super::{Algorithm, Work};
+use super::algorithm::Algorithm;
+use crate::work::Work;
 use slowpath_experiment::design::mixed;
 use std::collections::HashMap;
 
@@ -141,7 +142,7 @@ fn closeness(count: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::order::Used;
+    use crate::work::Used;
 
     #[test]
     fn functions_of_different_works_are_kept_apart() {

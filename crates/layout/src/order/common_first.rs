@@ -2,8 +2,9 @@
 //!
 //! Work that was not traced uses the common part as a whole and little of the rest, so it touches fewer pages than where both are mixed.
 
+use super::algorithm::Algorithm;
 use super::ranks::ranks;
-use super::{Algorithm, Work};
+use crate::work::Work;
 use std::cmp::Reverse;
 
 pub(super) const ALGORITHM: Algorithm = Algorithm {
@@ -25,7 +26,7 @@ fn order(works: &[Work]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::order::Used;
+    use crate::work::Used;
 
     #[test]
     fn what_all_use_comes_before_what_one_uses_first() {

@@ -1,7 +1,8 @@
 //! By first use: what is used early stands first. Of several works a function has its mean place.
 
+use super::algorithm::Algorithm;
 use super::ranks::ranks;
-use super::{Algorithm, Work};
+use crate::work::Work;
 
 pub(super) const ALGORITHM: Algorithm = Algorithm {
     name: "first-use",
@@ -19,7 +20,7 @@ fn order(works: &[Work]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::order::Used;
+    use crate::work::Used;
 
     fn work(addresses: &[u64]) -> Work {
         addresses.iter().map(|address| Used { address: *address, size: 16 }).collect()

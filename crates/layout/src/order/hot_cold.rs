@@ -2,7 +2,8 @@
 //!
 //! Neighbours in a source file often work together, and an order that keeps them so needs no trace of the moment.
 
-use super::{Algorithm, Work};
+use super::algorithm::Algorithm;
+use crate::work::Work;
 
 pub(super) const ALGORITHM: Algorithm =
     Algorithm { name: "hot-cold", title: "functions that any trace uses, in their present order", order };

@@ -2,8 +2,9 @@
 //!
 //! Owns the algorithms, one file each ([`ALGORITHMS`]), the choice between them by work that an order was not made from ([`chosen`]), the
 //! forms that linkers read, one file each ([`FORMATS`]), and names that a rebuild changes ([`names`]). Leaves what an order saves to
-//! [`crate::score`].
+//! [`crate::score`], and what orders are made from to [`crate::work`].
 
+mod algorithm;
 mod balanced;
 mod common_first;
 mod first_use;
@@ -13,34 +14,13 @@ pub mod names;
 mod ranks;
 mod same_users;
 
+pub use algorithm::Algorithm;
 pub use formats::{FORMATS, Format, OrderedFunction, read_names};
 
 use crate::score::{Code, held_out};
-use crate::trace_file::{FirstUse, Trace};
+use crate::trace_file::FirstUse;
+use crate::work::Work;
 use std::collections::HashMap;
-
-/// A function that a piece of work used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Used {
-    /// Address that the file states.
-    pub address: u64,
-    /// Bytes.
-    pub size: u64,
-}
-
-/// The functions that a piece of work used, by first use, each once.
-pub type Work = Vec<Used>;
-
-/// A way to make an order.
-#[derive(Debug)]
-pub struct Algorithm {
-    /// Its name on the command line and in JSON.
-    pub name: &'static str,
-    /// What it does, in one sentence.
-    pub title: &'static str,
-    /// Addresses of all functions that any of the works used, each once, in the order in which they are to stand.
-    pub order: fn(&[Work]) -> Vec<u64>,
-}
 
 /// All of them; where two are equally good, the first is taken.
 pub const ALGORITHMS: &[Algorithm] =
@@ -49,12 +29,6 @@ pub const ALGORITHMS: &[Algorithm] =
 /// The algorithm of this name.
 pub fn algorithm(name: &str) -> Option<&'static Algorithm> {
     ALGORITHMS.iter().find(|one| one.name == name)
-}
-
-/// What a trace used of an object.
-pub fn work(trace: &Trace, object: u32) -> Work {
-    let used = |one: &FirstUse| Used { address: one.address, size: one.size };
-    trace.uses_of(object).into_iter().map(used).collect()
 }
 
 /// The algorithm whose orders touch the fewest pages on work that they were not made from (each work is left out once). With a single
@@ -77,6 +51,7 @@ pub fn named(order: &[u64], uses: &[&FirstUse]) -> Vec<OrderedFunction> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::work::Used;
     use proptest::prelude::*;
 
     fn works() -> impl Strategy<Value = Vec<Work>> {

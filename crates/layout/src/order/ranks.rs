@@ -1,6 +1,6 @@
 //! Where functions stand in several works: the basis of merged orders.
 
-use super::Work;
+use crate::work::Work;
 use std::collections::BTreeMap;
 
 /// What several works say of a function.

@@ -6,7 +6,8 @@
 //! ten works this needs fewer pages than balanced partitioning, for what it was made from and for what it was not
 //! (docs/measurements, layout-rebuild).
 
-use super::{Algorithm, Work};
+use super::algorithm::Algorithm;
+use crate::work::Work;
 use std::collections::{BTreeMap, HashMap};
 
 pub(super) const ALGORITHM: Algorithm = Algorithm {
@@ -77,7 +78,7 @@ fn order(works: &[Work]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::order::Used;
+    use crate::work::Used;
 
     fn work(addresses: &[u64]) -> Work {
         addresses.iter().map(|address| Used { address: *address, size: 16 }).collect()

@@ -8,12 +8,12 @@ mod faults;
 mod placement;
 
 pub use faults::{Cost, cost};
-pub use placement::{Code, Place};
+pub use placement::{Code, Placement};
 
-use crate::order::{Used, Work};
+use crate::work::Work;
 
 /// What a work costs where functions stand so.
-pub fn of_work(place: &Place, work: &Work) -> Cost {
+pub fn of_work(place: &Placement, work: &Work) -> Cost {
     cost(place.page(), work.iter().flat_map(|used| place.pages(used)))
 }
 
@@ -54,18 +54,11 @@ pub fn held_out(code: &Code, works: &[Work], make: fn(&[Work]) -> Vec<u64>) -> O
     mean(&(0..works.len()).map(without).collect::<Vec<_>>())
 }
 
-/// Functions that any work used, each once.
-pub fn all_used(works: &[Work]) -> Vec<Used> {
-    let mut all: Vec<Used> = works.iter().flatten().copied().collect();
-    all.sort_by_key(|used| used.address);
-    all.dedup_by_key(|used| used.address);
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::order::ALGORITHMS;
+    use crate::work::Used;
 
     /// Functions of 256 bytes, 16 a page.
     fn code(count: u64) -> Code {

@@ -1,6 +1,6 @@
 //! Where functions stand, now and in an order.
 
-use crate::order::{Used, Work};
+use crate::work::{self, Used, Work};
 use slowpath_tables::{PAGE_SIZE, page_of_kernel};
 use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
@@ -33,7 +33,7 @@ pub struct Code {
 
 /// Where each function stands.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct Placement {
     /// New addresses of functions that have moved.
     moved: HashMap<u64, u64>,
     /// Bytes of a page.
@@ -76,7 +76,7 @@ impl Code {
 
     /// What is known without the binary: the functions that works used.
     pub fn of_works(works: &[Work]) -> Self {
-        Self::new(super::all_used(works), None)
+        Self::new(work::all_used(works), None)
     }
 
     /// Number of functions.
@@ -99,13 +99,13 @@ impl Code {
     }
 
     /// As they stand now.
-    pub fn current(&self) -> Place {
-        Place { moved: HashMap::new(), page: self.page }
+    pub fn current(&self) -> Placement {
+        Placement { moved: HashMap::new(), page: self.page }
     }
 
     /// In an order: its functions first, one behind the other, then all others as they followed each other. Where the binary is not known,
     /// others stay where they are.
-    pub fn placed(&self, order: &[u64]) -> Place {
+    pub fn placed(&self, order: &[u64]) -> Placement {
         let sizes: HashMap<u64, u64> =
             self.functions.iter().map(|function| (function.address, function.size)).collect();
         let mut moved = HashMap::with_capacity(order.len());
@@ -133,11 +133,11 @@ impl Code {
                 put(function.address, function.size, &mut moved);
             }
         }
-        Place { moved, page: self.page }
+        Placement { moved, page: self.page }
     }
 }
 
-impl Place {
+impl Placement {
     /// Bytes of a page.
     pub fn page(&self) -> u64 {
         self.page

@@ -1,10 +1,11 @@
 //! The order that variants link by: from traces that are given, or from one of the baseline that is made here.
 
 use crate::inputs;
-use crate::order::{Format, Work as Uses, chosen, named, work};
+use crate::order::{Format, chosen, named};
 use crate::score::Code;
 use crate::trace_file::{FirstUse, Trace, page_of};
 use crate::tracer::{TraceHooks, Wanted, serve};
+use crate::work;
 use serde::{Deserialize, Serialize};
 use slowpath_launch::{EndPolicy, Launcher, StdioPolicy};
 use slowpath_process::Duty;
@@ -76,7 +77,7 @@ fn traced(target: &Target) -> Result<Trace, Failure> {
 
 fn written(traces: &[Trace], path: &str, format: &Format, order: &Path) -> Result<Ordered, Failure> {
     let with: Vec<(&Trace, u32)> = traces.iter().filter_map(|trace| Some((trace, trace.object(path, None)?))).collect();
-    let works: Vec<Uses> = with.iter().map(|(trace, object)| work(trace, *object)).collect();
+    let works: Vec<work::Work> = with.iter().map(|(trace, object)| work::of_trace(trace, *object)).collect();
     let code = Code::of_works(&works).on_pages_of(page_of(with.iter().map(|(trace, _)| *trace)));
     let algorithm = chosen(&works, &code);
     let uses: Vec<&FirstUse> = with.iter().flat_map(|(trace, object)| trace.uses_of(*object)).collect();
