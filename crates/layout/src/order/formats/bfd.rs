@@ -1,8 +1,8 @@
 //! GNU ld: a script that is read beside the default one, which works with every version. Functions stand in an output section of their
 //! own, before `.text`.
 
+use super::format::{Format, OrderedFunction, plain};
 use super::sections::sections_of;
-use super::{Format, OrderedFunction, plain};
 
 pub(super) const FORMAT: Format = Format {
     name: "bfd",

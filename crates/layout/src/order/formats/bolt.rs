@@ -1,6 +1,6 @@
 //! BOLT: names of functions, one a line. Of a name that several files have for a local function, BOLT takes all.
 
-use super::{Format, OrderedFunction, lines, plain};
+use super::format::{Format, OrderedFunction, lines, plain};
 
 pub(super) const FORMAT: Format = Format {
     name: "bolt",

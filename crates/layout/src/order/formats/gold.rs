@@ -1,7 +1,7 @@
 //! gold: names of sections, one a line.
 
+use super::format::{Format, OrderedFunction, plain};
 use super::sections::sections_of;
-use super::{Format, OrderedFunction, plain};
 
 pub(super) const FORMAT: Format = Format {
     name: "gold",

@@ -1,6 +1,6 @@
 //! lld: names of symbols, one a line.
 
-use super::{Format, OrderedFunction, lines, plain};
+use super::format::{Format, OrderedFunction, lines, plain};
 
 pub(super) const FORMAT: Format = Format {
     name: "lld",
