@@ -1,6 +1,6 @@
 //! First uses as they come, and the trace that they become.
 
-use super::TraceError;
+use super::error::TraceError;
 use super::machine::MACHINE;
 use super::program::Programs;
 use crate::trace_file::{Ended, FirstUse, MOST_USES, TRACE_SCHEMA, Trace, TracedProgram};

@@ -18,6 +18,7 @@ mod action;
 mod breakpoint;
 mod collected;
 mod disposition;
+mod error;
 #[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
 #[cfg_attr(target_arch = "x86_64", path = "x86_64.rs")]
 mod machine;
@@ -32,9 +33,10 @@ mod rights;
 mod tests;
 mod watch;
 
+pub use error::TraceError;
 pub use reader::serve;
 
-use crate::trace_file::{Ended, Trace};
+use crate::trace_file::Trace;
 use reader::Reader;
 use slowpath_launch::{BoxError, Hooks};
 use slowpath_process::ProcessFiles;
@@ -46,46 +48,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use watch::Watch;
-
-/// Why there is no trace.
-#[derive(Debug, thiserror::Error)]
-pub enum TraceError {
-    /// Somebody else traces the target; a process has one tracer.
-    #[error("process {pid} is already traced by process {by}, and a process can have one tracer")]
-    AlreadyTraced {
-        /// The target.
-        pid: i32,
-        /// Its tracer.
-        by: i32,
-    },
-    /// The machine does not allow it.
-    #[error("process {pid} cannot be traced")]
-    Refused {
-        /// The target.
-        pid: i32,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-    /// The reader has gone or is mute.
-    #[error("the process that reads the target's files does not answer")]
-    Reader(#[source] io::Error),
-    /// ptrace(2) or wait(2) failed in a way that is no target's doing.
-    #[error("tracing failed: {call}")]
-    Call {
-        /// Which call.
-        call: &'static str,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-    /// The command was never started.
-    #[error("the command was not started")]
-    NotStarted,
-    /// A defect of ours.
-    #[error("the tracing thread has crashed")]
-    Crashed,
-}
 
 /// What a trace is of.
 #[derive(Clone, Debug)]
@@ -172,16 +134,16 @@ impl Hooks for TraceHooks {
         // Of this thread: it is no child that the tracer waits for.
         let mut files = ProcessFiles::default();
         files.start()?;
-        let (told, seized) = mpsc::channel();
-        let (wanted, stop) = (self.wanted.clone(), Arc::clone(&self.stop));
+        let (answers, seized) = mpsc::channel();
+        let (all_objects, stop) = (self.wanted.all_objects, Arc::clone(&self.stop));
         let thread = std::thread::Builder::new().name("tracer".to_owned()).spawn(move || {
-            match Watch::seize(pid, wanted, reader, files) {
+            match Watch::seize(pid, all_objects, reader, files) {
                 Ok(watch) => {
-                    let _ = told.send(None);
-                    watch.run(&stop)
+                    let _ = answers.send(None);
+                    traced(watch, &stop)
                 }
                 Err(error) => {
-                    let _ = told.send(Some(error.to_string()));
+                    let _ = answers.send(Some(error.to_string()));
                     Err(error)
                 }
             }
@@ -226,9 +188,11 @@ impl Drop for TraceHooks {
     }
 }
 
-/// Why a trace ended, by whether it was asked to.
-fn ended(stopped: bool) -> Ended {
-    if stopped { Ended::Stopped } else { Ended::CommandEnded }
+/// Follows the command to its end, or until `stop`, and lets go what still runs then.
+fn traced(mut watch: Watch, stop: &AtomicBool) -> Result<Traced, TraceError> {
+    let ended = watch.follow(stop)?;
+    let released = release::all(&mut watch)?;
+    Ok(Traced { trace: watch.finish(ended)?, released })
 }
 
 /// What the tracer reads, for the fuzzers.

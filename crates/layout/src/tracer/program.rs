@@ -1,10 +1,10 @@
 //! Programs and their files: what is watched in the memory of a process that has just executed, or whose run-time linker has mapped more.
 
+use super::error::TraceError;
 use super::maps::{CodeMapping, code_mappings};
 use super::memory::{Load, Memory, Object};
 use super::reader::Reader;
 use super::rights::Rights;
-use super::{TraceError, Wanted};
 use crate::trace_file::{LeftOut, LeftOutReason, TracedObject};
 use slowpath_process::ProcessFiles;
 use std::collections::{BTreeSet, HashMap};
@@ -33,7 +33,8 @@ pub(super) struct Begun {
 
 /// All files that were met.
 pub(super) struct Programs {
-    wanted: Wanted,
+    /// Shared objects are watched too, not executables alone.
+    all_objects: bool,
     pub reader: Reader,
     /// A process can hold the lock of its own memory map, for which a read of it waits.
     files: ProcessFiles,
@@ -47,8 +48,16 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    pub fn new(wanted: Wanted, reader: Reader, files: ProcessFiles, rights: Option<Rights>) -> Self {
-        Self { wanted, reader, files, rights, known: HashMap::new(), objects: Vec::new(), left_out: BTreeSet::new() }
+    pub fn new(all_objects: bool, reader: Reader, files: ProcessFiles, rights: Option<Rights>) -> Self {
+        Self {
+            all_objects,
+            reader,
+            files,
+            rights,
+            known: HashMap::new(),
+            objects: Vec::new(),
+            left_out: BTreeSet::new(),
+        }
     }
 
     /// What could not be watched.
@@ -77,7 +86,7 @@ impl Programs {
             let added = self.add(mapping, &mut memory, is_program)?;
             if is_program {
                 object = object.or(added);
-            } else if self.wanted.all_objects && added.is_some() && !memory.watch_linker().unwrap_or(false) {
+            } else if self.all_objects && added.is_some() && !memory.watch_linker().unwrap_or(false) {
                 self.leave_out(&mapping.path, LeftOutReason::LoaderUnknown);
             }
         }
@@ -100,7 +109,7 @@ impl Programs {
     /// Watches the functions of a mapping; its object in the trace. Of a shared object that is not wanted only calls that set actions of
     /// signals are watched.
     fn add(&mut self, mapping: &CodeMapping, memory: &mut Memory, is_program: bool) -> Result<Option<u32>, TraceError> {
-        let object = self.object(mapping, is_program || self.wanted.all_objects)?;
+        let object = self.object(mapping, is_program || self.all_objects)?;
         let watched = object.and_then(|object| Some((object.number, Load::of(mapping, object)?)));
         let Some((number, load)) = watched else {
             memory.add(Load::unwatched(mapping)).ok();

@@ -1,6 +1,6 @@
 //! The end of a trace: whatever still runs is stopped, gets its bytes back, and goes on without a tracer.
 
-use super::TraceError;
+use super::error::TraceError;
 use super::machine::BREAKPOINT_CODE;
 use super::ptrace::{self, Change, EVENT_STOP};
 use super::watch::Watch;

@@ -2,12 +2,14 @@
 
 use super::collected::Collected;
 use super::disposition::Dispositions;
+use super::error::TraceError;
+use super::machine;
 use super::memory::{Memory, Stop};
 use super::program::Programs;
 use super::ptrace::{self, Change, Changes, EVENT_STOP, SYSTEM_CALL};
 use super::reader::Reader;
 use super::rights::Rights;
-use super::{TraceError, Traced, Wanted, ended, machine, release};
+use crate::trace_file::{Ended, Trace};
 use slowpath_process::{ProcessFiles, status_field, status_of};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -50,32 +52,30 @@ fn process_of(tid: i32) -> Option<i32> {
 
 impl Watch {
     /// Begins to trace a process, which has taken on its identity and waits for its exec.
-    pub fn seize(target: i32, wanted: Wanted, reader: Reader, files: ProcessFiles) -> Result<Self, TraceError> {
+    pub fn seize(target: i32, all_objects: bool, reader: Reader, files: ProcessFiles) -> Result<Self, TraceError> {
         ptrace::seize(target).map_err(|source| match tracer_of(target) {
             Some(by) => TraceError::AlreadyTraced { pid: target, by },
             None => TraceError::Refused { pid: target, source },
         })?;
         let first = Task { process: target, memory: None, starting: false };
-        let all_objects = wanted.all_objects;
         let mut dispositions = Dispositions::default();
         dispositions.begun(target);
         Ok(Self {
             target,
             tasks: HashMap::from([(target, first)]),
             early: HashSet::new(),
-            programs: Programs::new(wanted, reader, files, Rights::of(target)),
+            programs: Programs::new(all_objects, reader, files, Rights::of(target)),
             collected: Collected::new(all_objects),
             dispositions,
         })
     }
 
     /// Follows the command to its end, or until `stop`.
-    pub fn run(mut self, stop: &AtomicBool) -> Result<Traced, TraceError> {
-        let (mut stopped, mut changes) = (false, Changes::default());
+    pub fn follow(&mut self, stop: &AtomicBool) -> Result<Ended, TraceError> {
+        let mut changes = Changes::default();
         while self.tasks.contains_key(&self.target) {
             if stop.load(Ordering::Relaxed) {
-                stopped = true;
-                break;
+                return Ok(Ended::Stopped);
             }
             match changes.next() {
                 Ok((tid, change)) => self.changed(tid, change)?,
@@ -84,9 +84,12 @@ impl Watch {
                 Err(source) => return Err(TraceError::Call { call: "waitpid", source }),
             }
         }
-        let released = release::all(&mut self)?;
-        let trace = self.collected.finish(self.programs, ended(stopped))?;
-        Ok(Traced { trace, released })
+        Ok(Ended::CommandEnded)
+    }
+
+    /// The trace, once nothing is followed any more.
+    pub fn finish(self, ended: Ended) -> Result<Trace, TraceError> {
+        self.collected.finish(self.programs, ended)
     }
 
     /// A thread stopped or ended.
