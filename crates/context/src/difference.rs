@@ -149,8 +149,8 @@ impl Differences {
             let Some(values_b) = of_b.get(name) else { continue };
             let (Some(one_a), Some(one_b)) = (single(values_a), single(values_b)) else { continue };
             let parts = parts(Some(one_a), Some(one_b));
-            let told = self.different.iter().any(|one| one.factor == factor.name && one.parts == parts);
-            if !parts.is_empty() && !told {
+            let is_known = self.different.iter().any(|one| one.factor == factor.name && one.parts == parts);
+            if !parts.is_empty() && !is_known {
                 self.different.push(Difference {
                     factor: factor.name.to_owned(),
                     title: factor.title.to_owned(),
@@ -205,7 +205,7 @@ fn parts(a: Option<&Value>, b: Option<&Value>) -> Vec<Part> {
             let of_a = only(a, b).into_iter().map(|one| Part { name: None, a: Some(one), b: None });
             of_a.chain(only(b, a).into_iter().map(|one| Part { name: None, a: None, b: Some(one) })).collect()
         }
-        (a, b) => plain(a.map(told), b.map(told)),
+        (a, b) => plain(a.map(in_words), b.map(in_words)),
     }
 }
 
@@ -215,7 +215,7 @@ fn of_tables(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Vec<
     differs.map(|name| Part { name: Some(name.clone()), a: a.get(name).cloned(), b: b.get(name).cloned() }).collect()
 }
 
-fn told(value: &Value) -> String {
+fn in_words(value: &Value) -> String {
     match value {
         Value::Number(number) => number.to_string(),
         Value::Text(text) => text.clone(),

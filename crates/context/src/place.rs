@@ -150,7 +150,7 @@ mod tests {
     use crate::snapshot::Snapshot;
 
     #[test]
-    fn a_copy_is_read_without_following_links_and_links_are_told_as_text() {
+    fn a_copy_is_read_without_following_links_and_links_are_given_as_text() {
         let directory = tempfile::tempdir().unwrap();
         let place = Place::Saved(directory.path().to_owned());
         std::fs::write(directory.path().join("status"), "Name:\tx\n").unwrap();

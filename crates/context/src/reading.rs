@@ -95,7 +95,7 @@ impl Reading {
         Self::Unavailable { reason: reason.into(), remedy: remedy.into() }
     }
 
-    /// What a file told, or why it did not; `absent` says what its absence means.
+    /// What a file says, or why it could not be read; `absent` says what its absence means.
     pub fn of(read: Result<Value, Missing>, absent: &str) -> Self {
         match read {
             Ok(value) => Self::known(value),

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_at_its_own_address_is_not_told_to_be_one() {
+    fn a_program_at_its_own_address_is_not_advised_to_be_one() {
         let rows = found(&binary(true));
         assert_eq!(left(of(&rows, ".data.rel.ro")), []);
         assert_eq!(left(of(&rows, ".rela.dyn")), [("-Wl,-z,pack-relative-relocs", 2.0)]);

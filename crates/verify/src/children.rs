@@ -134,7 +134,7 @@ impl Times {
         self.ready.extend(launch.time());
     }
 
-    fn told(&self) -> ChildTimes {
+    fn figures(&self) -> ChildTimes {
         let samples_ms = ms(&self.ready);
         ChildTimes {
             count: small(self.count),
@@ -175,16 +175,16 @@ pub fn of_runs(runs: &[Vec<ChildLaunch>]) -> ChildLaunches {
         ready: READY.to_owned(),
         runs: small(runs.len()),
         recordings: Vec::new(),
-        kinds: kinds.iter().map(|(kind, origin, [first, later])| told(kind, *origin, first, later)).collect(),
+        kinds: kinds.iter().map(|(kind, origin, [first, later])| child_kind(kind, *origin, first, later)).collect(),
         notes: Vec::new(),
         losses: Losses::default(),
         unavailable: Vec::new(),
     }
 }
 
-fn told(kind: &str, origin: ChildOrigin, first: &Times, later: &Times) -> ChildKind {
+fn child_kind(kind: &str, origin: ChildOrigin, first: &Times, later: &Times) -> ChildKind {
     let both = [first.ready.as_slice(), later.ready.as_slice()];
-    let (first, later) = (first.told(), later.told());
+    let (first, later) = (first.figures(), later.figures());
     ChildKind {
         kind: kind.to_owned(),
         origin,
@@ -255,8 +255,8 @@ mod tests {
         ];
         let found = of_runs(&runs);
         assert_eq!(found.runs, 3);
-        let told: Vec<_> = found.kinds.iter().map(|kind| (kind.kind.as_str(), kind.origin, kind.count)).collect();
-        assert_eq!(told, [("page", ChildOrigin::Forked, 5), ("gpu", ChildOrigin::Executed, 2)]);
+        let kinds: Vec<_> = found.kinds.iter().map(|kind| (kind.kind.as_str(), kind.origin, kind.count)).collect();
+        assert_eq!(kinds, [("page", ChildOrigin::Forked, 5), ("gpu", ChildOrigin::Executed, 2)]);
         let (page, gpu) = (&found.kinds[0], &found.kinds[1]);
         assert_eq!(
             (page.first.samples_ms.as_slice(), page.later.samples_ms.as_slice()),

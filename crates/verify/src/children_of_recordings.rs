@@ -74,7 +74,7 @@ mod tests {
     use slowpath_recording::{Probe, ProbeState};
 
     #[test]
-    fn a_probe_that_did_not_run_is_told_with_the_recorders_reason() {
+    fn a_probe_that_did_not_run_is_reported_with_the_recorders_reason() {
         let with = |probes: Vec<Probe>, unavailable| Manifest { probes, unavailable, ..Manifest::default() };
         let probe = |state| vec![Probe { name: PROBE.to_owned(), state }];
         let missing = |manifest: &Manifest| readiness_missing(Path::new("r"), manifest);

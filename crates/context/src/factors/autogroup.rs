@@ -89,7 +89,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
             nice: value.and_then(|value| value.part("nice")).and_then(|nice| nice.parse().ok()).unwrap_or(0),
         },
     };
-    let told = |value: Option<&Value>| match session(value) {
+    let session_in_words = |value: Option<&Value>| match session(value) {
         Session::Callers => format!("the caller's session ({})", crate::toggles::words(value)),
         Session::Own { nice } => format!("a session of its own, nice {nice}"),
     };
@@ -113,5 +113,5 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         };
         both(set(fast), set(slow), &HOW)
     };
-    vec![Part::whole(told(fast), told(slow), outcome)]
+    vec![Part::whole(session_in_words(fast), session_in_words(slow), outcome)]
 }

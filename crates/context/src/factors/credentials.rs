@@ -32,12 +32,12 @@ const FIELDS: [(&str, &str); 3] = [("Uid", "user"), ("Gid", "group"), ("Groups",
 
 fn read(subject: &Subject<'_>) -> Reading {
     let parts: Result<Vec<(&str, String)>, _> =
-        FIELDS.iter().map(|(field, name)| Ok((*name, told(&subject.status(field)?)))).collect();
+        FIELDS.iter().map(|(field, name)| Ok((*name, without_repeats(&subject.status(field)?)))).collect();
     Reading::of(parts.map(Value::table), "this kernel does not report it")
 }
 
 /// One number where all are the same.
-fn told(field: &str) -> String {
+fn without_repeats(field: &str) -> String {
     let words: Vec<&str> = field.split_whitespace().collect();
     match words.split_first() {
         Some((first, rest)) if words.len() == 4 && rest.iter().all(|word| word == first) => (*first).to_owned(),
@@ -98,12 +98,12 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
 
 #[cfg(test)]
 mod tests {
-    use super::told;
+    use super::without_repeats;
 
     #[test]
     fn four_equal_ids_are_one() {
-        assert_eq!(told("0\t0\t0\t0"), "0");
-        assert_eq!(told("1000\t0\t1000\t1000"), "1000 0 1000 1000");
-        assert_eq!(told("4 24 27"), "4 24 27");
+        assert_eq!(without_repeats("0\t0\t0\t0"), "0");
+        assert_eq!(without_repeats("1000\t0\t1000\t1000"), "1000 0 1000 1000");
+        assert_eq!(without_repeats("4 24 27"), "4 24 27");
     }
 }

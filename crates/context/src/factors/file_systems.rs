@@ -60,8 +60,9 @@ fn read(subject: &Subject<'_>) -> Reading {
         }
     }
     parts.extend([("root", "/"), ("temporary files", "/tmp")].map(|(role, path)| (role, path.to_owned())));
-    let parts = parts.into_iter().filter_map(|(role, path)| Some((role, told(subject, of_path(&mounts, &path)?))));
-    Reading::known(Value::table(parts.map(|(role, told)| (role.to_owned(), told)).chain(directory)))
+    let parts =
+        parts.into_iter().filter_map(|(role, path)| Some((role, mount_in_words(subject, of_path(&mounts, &path)?))));
+    Reading::known(Value::table(parts.map(|(role, mount)| (role.to_owned(), mount)).chain(directory)))
 }
 
 /// The mount that shows a path: the last one with the longest fitting mount point, for later mounts hide earlier ones. Mount points
@@ -73,7 +74,7 @@ fn of_path<'a>(mounts: &'a [MountInfo], path: &str) -> Option<&'a MountInfo> {
     fitting.max_by_key(|mount| mount.mount_point.as_os_str().len())
 }
 
-fn told(subject: &Subject<'_>, mount: &MountInfo) -> String {
+fn mount_in_words(subject: &Subject<'_>, mount: &MountInfo) -> String {
     let options = |options: &std::collections::HashMap<String, Option<String>>| {
         let mut words: Vec<String> = options
             .iter()
@@ -88,8 +89,9 @@ fn told(subject: &Subject<'_>, mount: &MountInfo) -> String {
 }
 
 fn known(a: &Value, b: &Value) -> Known {
-    let kind =
-        |value: &Value, role: &str| value.part(role).map(|told| told.split(' ').next().unwrap_or_default().to_owned());
+    let kind = |value: &Value, role: &str| {
+        value.part(role).map(|mount| mount.split(' ').next().unwrap_or_default().to_owned())
+    };
     let roles = || a.parts().chain(b.parts()).map(|(role, _)| role).filter(|role| *role != DIRECTORY);
     if roles().all(|role| a.part(role) == b.part(role)) {
         return Known::new(
@@ -199,7 +201,7 @@ mod tests {
 
     #[test]
     fn another_kind_weighs_more_than_another_option() {
-        let of = |told: &str| Value::table([("root", told)]);
+        let of = |mount: &str| Value::table([("root", mount)]);
         assert_eq!(known(&of("ext4 (rw; rw)"), &of("fuse (rw; rw)")).weight, Weight::Heavy);
         assert_eq!(known(&of("ext4 (rw; rw)"), &of("ext4 (ro; rw)")).weight, Weight::Moderate);
     }

@@ -50,9 +50,9 @@ fn read(subject: &Subject<'_>) -> Reading {
 /// Paths of the files that are mapped executable (proc_pid_maps(5)), with device and inode.
 fn mapped(text: &str) -> BTreeMap<String, String> {
     let is_code = |one: &Mapping<'_>| one.is_executable() && one.name.starts_with(b"/");
-    let told = |one: &Mapping<'_>| format!("{NOT_EXAMINED}{}", identity(one.device, one.inode));
+    let not_examined = |one: &Mapping<'_>| format!("{NOT_EXAMINED}{}", identity(one.device, one.inode));
     // As the kernel writes them, newlines escaped: they are read on terminals.
-    let file = |one: Mapping<'_>| (String::from_utf8_lossy(one.name).into_owned(), told(&one));
+    let file = |one: Mapping<'_>| (String::from_utf8_lossy(one.name).into_owned(), not_examined(&one));
     mappings(text.as_bytes()).filter(is_code).take(MOST_FILES).map(file).collect()
 }
 
@@ -61,13 +61,13 @@ fn identity((major, minor): (u32, u32), inode: u64) -> String {
     format!("{major:02x}:{minor:02x} {inode}")
 }
 
-/// What the files tell of themselves: those of `value` that were not looked at yet. Paths that show another file by now, or in this
+/// What the files say of themselves: those of `value` that were not looked at yet. Paths that show another file by now, or in this
 /// mount namespace, are reported as such.
 pub fn examine(value: &mut Value) {
     let Value::Table(parts) = value else { return };
-    for (path, told) in parts {
-        if let Some(identity) = told.strip_prefix(NOT_EXAMINED) {
-            *told = examined(path, identity).unwrap_or_else(|reason| format!("not examined: {reason}"));
+    for (path, text) in parts {
+        if let Some(identity) = text.strip_prefix(NOT_EXAMINED) {
+            *text = examined(path, identity).unwrap_or_else(|reason| format!("not examined: {reason}"));
         }
     }
 }
@@ -198,7 +198,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
                 .to_owned(),
         ),
     };
-    let told = |names: Vec<&str>| {
+    let in_words = |names: Vec<&str>| {
         let more = names.len().saturating_sub(MOST_NAMES);
         let shown = names.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
         match (names.is_empty(), more) {
@@ -209,7 +209,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
     };
     let fast = differing.iter().filter(|one| one.1.is_some()).map(|one| one.0).collect();
     let slow = differing.iter().filter(|one| one.2.is_some()).map(|one| one.0).collect();
-    vec![Part::whole(told(fast), told(slow), outcome)]
+    vec![Part::whole(in_words(fast), in_words(slow), outcome)]
 }
 
 #[cfg(test)]
@@ -228,10 +228,10 @@ mod tests {
     }
 
     #[test]
-    fn this_program_tells_how_it_is_linked() {
-        let told = described(File::open("/proc/self/exe").unwrap()).unwrap();
-        assert!(told.contains("position-independent program") && told.contains(" relocations, "), "{told}");
-        assert!(told.contains("GNU hash") && told.contains("RELRO"), "{told}");
+    fn this_program_shows_how_it_is_linked() {
+        let text = described(File::open("/proc/self/exe").unwrap()).unwrap();
+        assert!(text.contains("position-independent program") && text.contains(" relocations, "), "{text}");
+        assert!(text.contains("GNU hash") && text.contains("RELRO"), "{text}");
         assert_eq!(described(File::open("/proc/self/status").unwrap()), None);
     }
 

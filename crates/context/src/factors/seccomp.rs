@@ -122,7 +122,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         }
         Ok(settings)
     };
-    let told = |value: Option<&Value>, stack: &Result<(Vec<Vec<u8>>, bool), String>| {
+    let filters_in_words = |value: Option<&Value>, stack: &Result<(Vec<Vec<u8>>, bool), String>| {
         let read = crate::toggles::words(value);
         match stack {
             Ok((programs, false)) => format!(
@@ -141,7 +141,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         Outcome::Set { settings, .. } if settings[0] == settings[1] => return Vec::new(),
         outcome => outcome,
     };
-    vec![Part::whole(told(contrast.fast, &fast), told(contrast.slow, &slow), outcome)]
+    vec![Part::whole(filters_in_words(contrast.fast, &fast), filters_in_words(contrast.slow, &slow), outcome)]
 }
 
 /// A filter that allows every call after it has compared the first argument with many values, so that the kernel cannot answer

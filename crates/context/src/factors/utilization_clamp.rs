@@ -39,9 +39,10 @@ fn read(subject: &Subject<'_>) -> Reading {
         );
     };
     match SchedulingAttributes::of_thread(tid) {
-        Ok(told) => {
-            Reading::known(Value::table([("min", told.clamp_min.to_string()), ("max", told.clamp_max.to_string())]))
-        }
+        Ok(attributes) => Reading::known(Value::table([
+            ("min", attributes.clamp_min.to_string()),
+            ("max", attributes.clamp_max.to_string()),
+        ])),
         Err(error) => Reading::unavailable(error.to_string(), "run it as the user of the process, or as root"),
     }
 }

@@ -126,7 +126,7 @@ fn a_user_takes_his_capabilities_along_and_what_an_exec_would_not_give_stays() {
 }
 
 #[test]
-fn one_who_is_not_root_is_told_what_it_takes() {
+fn one_who_is_not_root_is_shown_what_it_takes() {
     let scheduling = |nice: &str| ("scheduling", Value::table([("policy", "other"), ("nice", nice)]));
     let user = |id: &str| ("credentials", Value::table([("user", id), ("group", id), ("groups", "")]));
     let (fast, slow) = (context(&[scheduling("0"), user("5")]), context(&[scheduling("-5"), user("6")]));

@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 /// Runs a command under the tracer. `until`: stops the trace once it is true.
 fn traced(mut command: Command, all_objects: bool, until: impl Fn() -> bool + 'static) -> (Output, Traced) {
-    let (told, tells) = nix::unistd::pipe().unwrap();
+    let (pid_in, pid_out) = nix::unistd::pipe().unwrap();
     let (waits, release) = nix::unistd::pipe().unwrap();
-    let (pid_out, gate) = (tells.as_raw_fd(), waits.as_raw_fd());
+    let (pid_fd, gate) = (pid_out.as_raw_fd(), waits.as_raw_fd());
     // SAFETY: system calls on descriptors that are open, in a process of one thread. The target is a grandchild: the end of a child is
-    // told to a tracer of the same process alone.
+    // reported to a tracer of the same process alone.
     unsafe {
         command.pre_exec(move || {
             let target = libc::fork();
@@ -34,7 +34,7 @@ fn traced(mut command: Command, all_objects: bool, until: impl Fn() -> bool + 's
             }
             let pid = libc::getpid().to_ne_bytes();
             let mut byte = [0u8];
-            if libc::write(pid_out, pid.as_ptr().cast(), 4) == 4 && libc::read(gate, byte.as_mut_ptr().cast(), 1) == 1 {
+            if libc::write(pid_fd, pid.as_ptr().cast(), 4) == 4 && libc::read(gate, byte.as_mut_ptr().cast(), 1) == 1 {
                 return Ok(());
             }
             Err(std::io::Error::last_os_error())
@@ -42,7 +42,7 @@ fn traced(mut command: Command, all_objects: bool, until: impl Fn() -> bool + 's
     };
     let running = std::thread::spawn(move || command.output());
     let mut pid = [0; 4];
-    File::from(told).read_exact(&mut pid).unwrap();
+    File::from(pid_in).read_exact(&mut pid).unwrap();
     let (ours, others) = UnixStream::pair().unwrap();
     std::thread::spawn(move || serve(others));
     let mut hooks = TraceHooks::new(Wanted { all_objects }, ours, Box::new(until), || false);
@@ -55,7 +55,7 @@ fn traced(mut command: Command, all_objects: bool, until: impl Fn() -> bool + 's
         std::thread::sleep(Duration::from_millis(5));
     }
     let traced = hooks.finish().unwrap();
-    drop((tells, waits));
+    drop((pid_out, waits));
     (running.join().unwrap().unwrap(), traced)
 }
 

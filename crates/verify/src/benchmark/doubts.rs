@@ -35,7 +35,7 @@ fn missing_children(arms: &[BenchmarkArm], compared: &Comparison) -> Vec<String>
 
 /// A warm launch that waited for storage was not warm.
 fn not_wholly_warm(arms: &[BenchmarkArm]) -> Vec<String> {
-    let told = |arm: &BenchmarkArm| {
+    let of_arm = |arm: &BenchmarkArm| {
         let launches = arm.launches.iter().flatten();
         let counts =
             launches.filter_map(|launch| launch.measures.get(&Metric::MajorFaults)).filter(|count| **count > 0.0);
@@ -44,7 +44,7 @@ fn not_wholly_warm(arms: &[BenchmarkArm]) -> Vec<String> {
         (number > 0)
             .then(|| format!("not wholly warm: {number} of the launches of {name} had major faults, {most:.0} at most"))
     };
-    arms.iter().filter_map(told).collect()
+    arms.iter().filter_map(of_arm).collect()
 }
 
 /// The first arm's values rise or fall: the machine changed meanwhile.

@@ -5,7 +5,7 @@ use crate::printed::quantity;
 use crate::{ArmResult, Metric};
 use slowpath_experiment::{Estimate, Level, quantile};
 
-fn told(metric: Metric, at: f64, estimate: Estimate) -> ArmQuantile {
+fn arm_quantile(metric: Metric, at: f64, estimate: Estimate) -> ArmQuantile {
     ArmQuantile { metric, quantile: at, value: quantity(estimate, metric.unit()) }
 }
 
@@ -13,7 +13,7 @@ fn told(metric: Metric, at: f64, estimate: Estimate) -> ArmQuantile {
 pub fn of_arm(settings: &BenchmarkSettings, result: &ArmResult) -> Vec<ArmQuantile> {
     let of_metric = |metric: &Metric| {
         let (metric, values) = (*metric, result.values(*metric));
-        let one = move |at: &f64| Some(told(metric, *at, quantile::quantile(&values, *at, Level::P95)?));
+        let one = move |at: &f64| Some(arm_quantile(metric, *at, quantile::quantile(&values, *at, Level::P95)?));
         settings.quantiles.iter().filter_map(one).collect::<Vec<_>>()
     };
     settings.metrics.iter().flat_map(of_metric).collect()
@@ -28,7 +28,7 @@ pub fn between(
     level: Level,
 ) -> Vec<ArmQuantile> {
     let (before, after) = (baseline.values(metric), treated.values(metric));
-    let one = |at: &f64| Some(told(metric, *at, quantile::difference(&before, &after, *at, level)?));
+    let one = |at: &f64| Some(arm_quantile(metric, *at, quantile::difference(&before, &after, *at, level)?));
     settings.quantiles.iter().filter_map(one).collect()
 }
 

@@ -26,7 +26,7 @@ pub fn printed_of(
     let (named, unnamed): (Vec<&Cause>, Vec<&Cause>) = found.causes.iter().partition(|cause| cause.is_named());
     let of_causes = |causes: Vec<&Cause>| causes.into_iter().map(|cause| caused(plan, cause)).collect();
     let candidates = plan.candidates.iter().enumerate();
-    let mut told = ContextBisection {
+    let mut printed = ContextBisection {
         schema: CONTEXT_BISECT_SCHEMA,
         conclusion: String::new(),
         command: wanted.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -62,8 +62,8 @@ pub fn printed_of(
         notes: notes(sides, plan, found),
         unavailable: plan.unavailable.clone(),
     };
-    told.conclusion = conclusion(&told);
-    told
+    printed.conclusion = conclusion(&printed);
+    printed
 }
 
 fn number(count: usize) -> u32 {
@@ -223,7 +223,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn members_of_a_set_that_could_not_be_told_apart_are_told_with_each_other() {
+    fn members_of_a_set_that_could_not_be_told_apart_are_named_with_each_other() {
         let direction = || Direction { ratio: None, state: State::Small };
         let tested = [Group::from([0]), Group::from([1]), Group::from([2, 3])].map(|group| CandidateEffect {
             group,

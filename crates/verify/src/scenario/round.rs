@@ -42,7 +42,7 @@ pub struct PageVisit {
     pub page: usize,
     /// When the browser was asked for it (`CLOCK_MONOTONIC`).
     pub from: Nanos,
-    /// When it had told the milestones.
+    /// When it had reported the milestones.
     pub to: Nanos,
     /// The milestones.
     pub milestones: Visit,
@@ -95,9 +95,9 @@ pub fn round(
     let steps = u32::try_from(plan.order.len()).unwrap_or(u32::MAX).saturating_add(STEPS);
     let until = Instant::now().checked_add(plan.limit.saturating_mul(steps));
     let identity = &arm.target.identity;
-    let mut browsing = Browsing { recorder, identity, plan, devtools: None, worker: None, until, told: None };
+    let mut browsing = Browsing { recorder, identity, plan, devtools: None, worker: None, until, answer: None };
     let outcome = launcher.launch(&spec, &mut browsing).map_err(|error| launch_failure(&error));
-    let told = browsing.told.take();
+    let answer = browsing.answer.take();
     let recorded = browsing.recorder.take().map(RecorderHooks::finish);
     // Ends the worker where the browser ended first.
     drop(browsing);
@@ -105,7 +105,7 @@ pub fn round(
     if interrupt::requested() {
         return Ok(Ended::Stopped);
     }
-    let visited = match told {
+    let visited = match answer {
         Some(Ok(visited)) => visited,
         Some(Err(failure)) if failure.kind() == Kind::Target => return Ok(Ended::Failed(failure.chain())),
         Some(Err(failure)) => return Err(failure),
@@ -153,7 +153,8 @@ struct Browsing<'a> {
     worker: Option<Worker<Visited>>,
     /// When the worker is given up: it waits for the browser, and has limits of its own for every step, but not for all together.
     until: Option<Instant>,
-    told: Option<Result<Visited, Failure>>,
+    /// What the worker came back with.
+    answer: Option<Result<Visited, Failure>>,
 }
 
 impl Hooks for Browsing<'_> {
@@ -183,18 +184,18 @@ impl Hooks for Browsing<'_> {
         if let Some(recorder) = &mut self.recorder {
             recorder.on_tick();
         }
-        if self.told.is_none() {
-            self.told = self.worker.as_mut().and_then(Worker::poll);
+        if self.answer.is_none() {
+            self.answer = self.worker.as_mut().and_then(Worker::poll);
         }
-        if self.told.is_none() && self.until.is_some_and(|until| Instant::now() >= until) {
+        if self.answer.is_none() && self.until.is_some_and(|until| Instant::now() >= until) {
             let failure = Failure::new(Kind::Target, "the browser kept the visits from ending within the time of all");
-            self.told = Some(Err(failure));
+            self.answer = Some(Err(failure));
         }
     }
 
     fn stop_requested(&self) -> bool {
         let is_over = self.recorder.as_ref().is_some_and(Hooks::stop_requested);
-        self.told.is_some() || is_over || interrupt::requested()
+        self.answer.is_some() || is_over || interrupt::requested()
     }
 }
 

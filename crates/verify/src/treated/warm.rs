@@ -253,9 +253,9 @@ mod tests {
             tried("second", Treatment::variable("LD_PRELOAD", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2")),
         ];
         let arms = plain(&target(&["GLIBC_TUNABLES=glibc.malloc.arena_max=1"]), &all);
-        let told: Vec<_> = arms.iter().map(|arm| (arm.arm.name.as_str(), arm.arm.role, arm.tried)).collect();
+        let described: Vec<_> = arms.iter().map(|arm| (arm.arm.name.as_str(), arm.arm.role, arm.tried)).collect();
         assert_eq!(
-            told,
+            described,
             [
                 ("untreated", Role::Baseline, None),
                 ("first", Role::Fix, Some(0)),
@@ -322,9 +322,9 @@ mod tests {
         let here = MountNamespace::of_process(std::process::id() as i32).unwrap();
         let made = Regenerated::from([(0, Ok(here)), (1, Err("it cannot be tried here".to_owned()))]);
         let arms = arms(&target(&[]), &[regenerates("/a"), regenerates("/b")], &made, &PythonPreloads::new());
-        let told: Vec<_> = arms.iter().map(|arm| (arm.arm.name.as_str(), arm.tried, arm.has_mounts())).collect();
+        let described: Vec<_> = arms.iter().map(|arm| (arm.arm.name.as_str(), arm.tried, arm.has_mounts())).collect();
         assert_eq!(
-            told,
+            described,
             [("untreated", None, false), ("regenerate_artifact", Some(0), true), ("sham_regenerated", None, true)]
         );
         assert_eq!(arms[1].arm.sham.as_deref(), Some("sham_regenerated"));

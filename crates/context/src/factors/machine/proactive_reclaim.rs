@@ -229,12 +229,12 @@ mod tests {
         assert_eq!(words(&read_copy(directory.path())), [SCHEME]);
         let own = [("enabled", "Y"), ("min_age", "120500000"), ("wmarks_high", "500"), ("skip_anon", "Y")];
         write(directory.path(), RECLAIM, &own);
-        let told = "damon_reclaim pages out physical memory idle for 120.5 s, below 500 per mille of free memory, anon left out";
-        assert_eq!(words(&read_copy(directory.path())), [SCHEME, told]);
+        let shown = "damon_reclaim pages out physical memory idle for 120.5 s, below 500 per mille of free memory, anon left out";
+        assert_eq!(words(&read_copy(directory.path())), [SCHEME, shown]);
     }
 
     #[test]
-    fn a_scheme_without_quota_that_memory_switches_on_is_told_so() {
+    fn a_scheme_without_quota_that_memory_switches_on_is_shown_so() {
         let directory = machine("on", "pageout");
         write(directory.path(), CONTEXT, &[("operations", "vaddr")]);
         let differs = [
@@ -247,9 +247,9 @@ mod tests {
         ];
         write(directory.path(), &format!("{CONTEXT}/schemes/0"), &differs);
         fs::remove_dir_all(directory.path().join(CONTEXT).join("schemes/0/ops_filters")).unwrap();
-        let told = "DAMON pages out memory of some processes idle for 60 s, by free_mem_rate from 50 to 500 per mille, begun \
+        let shown = "DAMON pages out memory of some processes idle for 60 s, by free_mem_rate from 50 to 500 per mille, begun \
                     below 400";
-        assert_eq!(words(&read_copy(directory.path())), [told]);
+        assert_eq!(words(&read_copy(directory.path())), [shown]);
     }
 
     #[test]
