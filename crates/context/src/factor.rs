@@ -2,7 +2,7 @@
 
 use crate::reading::{Reading, Value};
 use crate::remedy::Remedy;
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::Toggle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -110,7 +110,7 @@ pub struct Factor {
     /// How long a value says the same.
     pub lasts: Lasts,
     /// Reads it.
-    pub read: fn(&Subject<'_>) -> Reading,
+    pub read: fn(&TaskFiles<'_>) -> Reading,
     /// What is known of the cost of the difference between two values that differ.
     pub known: fn(&Value, &Value) -> Known,
     /// What can be done about a difference.

@@ -15,16 +15,16 @@ mod filters;
 #[cfg(test)]
 #[path = "../../process/tests/hanging/mod.rs"]
 mod hanging;
+mod kernel_files;
 pub mod named;
-mod place;
 pub mod printed;
 mod reading;
 mod remedy;
 mod saved;
 mod snapshot;
 mod snapshot_reader;
-mod subject;
 mod system_calls;
+mod task_files;
 pub mod toggles;
 mod trust;
 #[cfg(test)]

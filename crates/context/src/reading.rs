@@ -1,6 +1,6 @@
 //! What is known of one factor: a value, or why there is none.
 
-use crate::place::Missing;
+use crate::kernel_files::Missing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

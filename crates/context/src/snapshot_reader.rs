@@ -3,10 +3,10 @@
 use crate::factor::Scope;
 use crate::factors::{self, loaded_libraries};
 use crate::filters;
-use crate::place::{Missing, Place};
+use crate::kernel_files::{KernelFiles, Missing};
 use crate::reading::Reading;
 use crate::snapshot::{Readings, SCHEMA, Snapshot, Thread};
-use crate::subject::{Subject, joined};
+use crate::task_files::{TaskFiles, joined};
 use crate::trust::Source;
 use slowpath_process::StatLine;
 use std::path::Path;
@@ -55,13 +55,13 @@ struct Running {
 }
 
 impl Running {
-    fn of(place: &Place, directory: &str) -> Result<Self, Missing> {
-        let stat = place.read(&format!("{directory}/stat"))?;
+    fn of(kernel_files: &KernelFiles, directory: &str) -> Result<Self, Missing> {
+        let stat = kernel_files.read(&format!("{directory}/stat"))?;
         let stat = StatLine::parse(stat.as_bytes()).ok_or_else(|| Missing::Failed("its stat is not one".to_owned()))?;
         Ok(Self {
             start: stat.start(),
             has_ended: stat.has_ended() || stat.field::<u32>(9).is_some_and(|flags| flags & EXITING != 0),
-            program: place.link(&format!("{directory}/exe")).ok(),
+            program: kernel_files.link(&format!("{directory}/exe")).ok(),
         })
     }
 }
@@ -80,10 +80,10 @@ impl Snapshot {
     /// # Errors
     /// There is no such process, it ended while it was read, or it executed one program after the other.
     pub fn of_process(pid: u32) -> Result<Self, SnapshotError> {
-        let place = Place::here();
+        let kernel_files = KernelFiles::here();
         let directory = format!("proc/{pid}");
         for _ in 0..ATTEMPTS {
-            let before = Running::of(&place, &directory).map_err(|missing| match missing {
+            let before = Running::of(&kernel_files, &directory).map_err(|missing| match missing {
                 Missing::Absent => SnapshotError::NoProcess(pid),
                 Missing::Failed(reason) => SnapshotError::Refused(pid, reason),
                 _ => SnapshotError::Refused(pid, "permission denied".to_owned()),
@@ -91,13 +91,13 @@ impl Snapshot {
             if before.has_ended {
                 return Err(SnapshotError::Ended(pid));
             }
-            let mut snapshot = Self::read(&place, &directory, Some(pid), HERE.to_owned());
+            let mut snapshot = Self::read(&kernel_files, &directory, Some(pid), HERE.to_owned());
             // Four equal ids are reported as one (`factors::credentials`).
             let user = snapshot.reading("credentials").and_then(Reading::value).and_then(|value| value.part("user"));
             let user = user.filter(|_| has_own_namespaces(pid));
             snapshot.source = Source::Process { uid: user.and_then(|uid| uid.parse().ok()) };
             // Of a process that has ended meanwhile the kernel still shows some files and not others.
-            match Running::of(&place, &directory) {
+            match Running::of(&kernel_files, &directory) {
                 Ok(after) if after == before => return Ok(snapshot),
                 Ok(after) if after.start == before.start && !after.has_ended => {}
                 _ => return Err(SnapshotError::Ended(pid)),
@@ -112,16 +112,16 @@ impl Snapshot {
     /// # Errors
     /// It holds no process, or several.
     pub fn of_directory(directory: &Path) -> Result<Self, SnapshotError> {
-        let place = Place::Saved(directory.to_owned());
+        let kernel_files = KernelFiles::Saved(directory.to_owned());
         let shown = directory.display().to_string();
-        if place.read("status").is_ok() {
-            return Ok(Self::read(&place, "", None, shown));
+        if kernel_files.read("status").is_ok() {
+            return Ok(Self::read(&kernel_files, "", None, shown));
         }
         let processes: Vec<u32> =
-            place.list("proc").unwrap_or_default().iter().filter_map(|name| name.parse().ok()).collect();
+            kernel_files.list("proc").unwrap_or_default().iter().filter_map(|name| name.parse().ok()).collect();
         match processes.as_slice() {
-            [pid] if place.read(&format!("proc/{pid}/status")).is_ok() => {
-                Ok(Self::read(&place, &format!("proc/{pid}"), Some(*pid), shown))
+            [pid] if kernel_files.read(&format!("proc/{pid}/status")).is_ok() => {
+                Ok(Self::read(&kernel_files, &format!("proc/{pid}"), Some(*pid), shown))
             }
             [] | [_] => Err(SnapshotError::NoStatus(shown)),
             several => {
@@ -136,18 +136,18 @@ impl Snapshot {
     /// # Errors
     /// It is none.
     pub fn of_status(text: String, origin: String) -> Result<Self, SnapshotError> {
-        let place = Place::Status(text);
-        let snapshot = Self::read(&place, "", None, origin.clone());
+        let kernel_files = KernelFiles::Status(text);
+        let snapshot = Self::read(&kernel_files, "", None, origin.clone());
         if snapshot.name.is_empty() { Err(SnapshotError::NoStatus(origin)) } else { Ok(snapshot) }
     }
 
-    fn read(place: &Place, directory: &str, pid: Option<u32>, origin: String) -> Self {
-        let process = Subject::process(place, directory, pid);
-        let of_scope = |scope: Scope, subject: &Subject<'_>| -> Readings {
-            factors::of(scope).map(|factor| (factor.name.to_owned(), (factor.read)(subject))).collect()
+    fn read(kernel_files: &KernelFiles, directory: &str, pid: Option<u32>, origin: String) -> Self {
+        let process = TaskFiles::process(kernel_files, directory, pid);
+        let of_scope = |scope: Scope, task: &TaskFiles<'_>| -> Readings {
+            factors::of(scope).map(|factor| (factor.name.to_owned(), (factor.read)(task))).collect()
         };
-        let name_of = |subject: &Subject<'_>| subject.status("Name").unwrap_or_default();
-        let mut tids: Vec<u32> = place
+        let name_of = |task: &TaskFiles<'_>| task.status("Name").unwrap_or_default();
+        let mut tids: Vec<u32> = kernel_files
             .list(&joined(directory, "task"))
             .unwrap_or_default()
             .iter()
@@ -157,8 +157,8 @@ impl Snapshot {
         let mut threads: Vec<Thread> = tids
             .into_iter()
             .map(|tid| {
-                let subject = Subject::thread(place, directory, tid);
-                Thread { tid: Some(tid), name: name_of(&subject), factors: of_scope(Scope::Thread, &subject) }
+                let task = TaskFiles::thread(kernel_files, directory, tid);
+                Thread { tid: Some(tid), name: name_of(&task), factors: of_scope(Scope::Thread, &task) }
             })
             .collect();
         if threads.is_empty() {
@@ -170,7 +170,7 @@ impl Snapshot {
         Self {
             schema: SCHEMA.to_owned(),
             origin,
-            boot: place.read("proc/sys/kernel/random/boot_id").ok().map(|text| text.trim().to_owned()),
+            boot: kernel_files.read("proc/sys/kernel/random/boot_id").ok().map(|text| text.trim().to_owned()),
             pid,
             name: name_of(&process),
             command: words.split('\0').filter(|word| !word.is_empty()).map(str::to_owned).collect(),

@@ -3,7 +3,7 @@
 use super::control_groups::explains_affinity;
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, How, Outcome, Part, SYS_NICE, Setting, Toggle, both, or_none};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
@@ -50,9 +50,9 @@ const LISTS: [AllowedList; 2] = [
     AllowedList { name: "mems", field: "Mems_allowed_list", of_group: "cpuset.mems", set: None },
 ];
 
-fn read(subject: &Subject<'_>) -> Reading {
+fn read(task: &TaskFiles<'_>) -> Reading {
     let parts: Result<Vec<(&str, String)>, _> =
-        LISTS.iter().map(|list| Ok((list.name, subject.status(list.field)?))).collect();
+        LISTS.iter().map(|list| Ok((list.name, task.status(list.field)?))).collect();
     Reading::of(parts.map(Value::table), "this kernel does not report it")
 }
 

@@ -2,7 +2,7 @@
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::Toggle;
 
 /// The factor.
@@ -28,9 +28,8 @@ const UNSET: &str = "4294967295";
 
 const WHY_NEVER: &str = "a login's number is set once, by the login itself, and children keep it";
 
-fn read(subject: &Subject<'_>) -> Reading {
-    let part =
-        |file: &str| subject.file(file).map(|text| if text.trim() == UNSET { "unset" } else { "set" }.to_owned());
+fn read(task: &TaskFiles<'_>) -> Reading {
+    let part = |file: &str| task.file(file).map(|text| if text.trim() == UNSET { "unset" } else { "set" }.to_owned());
     let parts = part("loginuid").and_then(|login| Ok([("login", login), ("session", part("sessionid")?)]));
     Reading::of(parts.map(Value::table), "this kernel has no audit system")
 }

@@ -2,7 +2,7 @@
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, How, Outcome, Part, SYS_NICE, Setting, Toggle, both};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
@@ -28,9 +28,9 @@ pub const AUTOGROUP: Factor = Factor {
     toggle: Toggle::Parts(parts),
 };
 
-fn read(subject: &Subject<'_>) -> Reading {
-    let enabled = subject.place().read("proc/sys/kernel/sched_autogroup_enabled");
-    let own = subject.file("autogroup").map(|text| text.trim().to_owned());
+fn read(task: &TaskFiles<'_>) -> Reading {
+    let enabled = task.kernel_files().read("proc/sys/kernel/sched_autogroup_enabled");
+    let own = task.file("autogroup").map(|text| text.trim().to_owned());
     match (own, enabled) {
         (Ok(own), enabled) => {
             // `/autogroup-4 nice 0`

@@ -2,7 +2,7 @@
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, How, Outcome, Part, SETPCAP, Setting, Toggle, both, words};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
@@ -35,13 +35,13 @@ const FIELDS: [(&str, &str); 5] = [
     ("CapAmb", "ambient"),
 ];
 
-fn read(subject: &Subject<'_>) -> Reading {
+fn read(task: &TaskFiles<'_>) -> Reading {
     let mut parts = Vec::new();
     for (field, name) in FIELDS {
-        match subject.status(field) {
+        match task.status(field) {
             Ok(mask) => parts.push((name, mask)),
             // Ambient capabilities came with 4.3.
-            Err(crate::place::Missing::Absent) => {}
+            Err(crate::kernel_files::Missing::Absent) => {}
             Err(missing) => return Reading::missing(&missing, ""),
         }
     }

@@ -12,7 +12,7 @@ mod version_2;
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::remedy::Remedy;
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::Toggle;
 pub(crate) use applied::explains_affinity;
 use hierarchy::Groups;
@@ -76,8 +76,8 @@ pub const PRESSURE: Factor = Factor {
     toggle: Toggle::Never("it is what others do at the moment"),
 };
 
-fn read(subject: &Subject<'_>) -> Reading {
-    let groups = match Groups::of(subject) {
+fn read(task: &TaskFiles<'_>) -> Reading {
+    let groups = match Groups::of(task) {
         Ok(groups) => groups,
         Err(missing) => return Reading::missing(&missing, "this kernel has no cgroups"),
     };
@@ -110,11 +110,11 @@ fn known(a: &Value, b: &Value) -> Known {
 
 /// `some` of `/proc/pressure`, or of the cgroup v2 where it has the file: `some avg10=0.00 avg60=...`
 /// (Documentation/accounting/psi.rst).
-fn read_pressure(subject: &Subject<'_>) -> Reading {
-    let group = Groups::of(subject).ok().and_then(|groups| groups.version_2?.into_iter().next());
+fn read_pressure(task: &TaskFiles<'_>) -> Reading {
+    let group = Groups::of(task).ok().and_then(|groups| groups.version_2?.into_iter().next());
     let read = |resource: &str| {
         let of_group = group.as_ref().and_then(|group| group.read(&format!("{resource}.pressure")));
-        let text = of_group.map_or_else(|| subject.place().read(&format!("proc/pressure/{resource}")), Ok)?;
+        let text = of_group.map_or_else(|| task.kernel_files().read(&format!("proc/pressure/{resource}")), Ok)?;
         let share =
             text.lines().find_map(|line| line.strip_prefix("some avg10=")?.split(' ').next().map(str::to_owned));
         Ok(share.unwrap_or_default())

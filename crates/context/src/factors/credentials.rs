@@ -2,7 +2,7 @@
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, How, Part, SETGID, SETUID, Setting, Toggle};
 use slowpath_launch::Metric;
 use slowpath_process::Credentials;
@@ -30,9 +30,9 @@ pub const CREDENTIALS: Factor = Factor {
 /// Fields of `status`: of users and groups real, effective, saved and for files.
 const FIELDS: [(&str, &str); 3] = [("Uid", "user"), ("Gid", "group"), ("Groups", "groups")];
 
-fn read(subject: &Subject<'_>) -> Reading {
+fn read(task: &TaskFiles<'_>) -> Reading {
     let parts: Result<Vec<(&str, String)>, _> =
-        FIELDS.iter().map(|(field, name)| Ok((*name, without_repeats(&subject.status(field)?)))).collect();
+        FIELDS.iter().map(|(field, name)| Ok((*name, without_repeats(&task.status(field)?)))).collect();
     Reading::of(parts.map(Value::table), "this kernel does not report it")
 }
 

@@ -9,7 +9,7 @@ use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::remedy::Remedy;
 use crate::snapshot::Snapshot;
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, Here, How, Outcome, Part, Setting, Toggle, both, or_none};
 use crate::trust::OTHER_CODE;
 use slowpath_launch::Metric;
@@ -39,11 +39,8 @@ pub const ENVIRONMENT: Factor = Factor {
 /// The part with the size of everything, names that begin with a small letter cannot be a variable above.
 pub const BYTES: &str = "bytes of all";
 
-fn read(subject: &Subject<'_>) -> Reading {
-    Reading::of(
-        subject.file("environ").map(|text| Value::table(kept_variables(&text))),
-        "this kernel does not report it",
-    )
+fn read(task: &TaskFiles<'_>) -> Reading {
+    Reading::of(task.file("environ").map(|text| Value::table(kept_variables(&text))), "this kernel does not report it")
 }
 
 fn kept_variables(text: &str) -> Vec<(String, String)> {

@@ -2,10 +2,10 @@
 //! readahead of the device.
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
-use crate::place::Missing;
+use crate::kernel_files::Missing;
 use crate::reading::{Reading, Value};
 use crate::snapshot::Snapshot;
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, How, Outcome, Part, Setting, Toggle, both, or_none};
 use crate::trust::OTHER_CODE;
 use procfs_core::FromRead;
@@ -44,8 +44,8 @@ pub const FILE_SYSTEMS: Factor = Factor {
 /// The part with the path, which can be set.
 const DIRECTORY: &str = "working_directory";
 
-fn read(subject: &Subject<'_>) -> Reading {
-    let text = match subject.file("mountinfo") {
+fn read(task: &TaskFiles<'_>) -> Reading {
+    let text = match task.file("mountinfo") {
         Ok(text) => text,
         Err(missing) => return Reading::missing(&missing, "this kernel does not report it"),
     };
@@ -53,15 +53,15 @@ fn read(subject: &Subject<'_>) -> Reading {
         return Reading::missing(&Missing::Failed("its mountinfo is not one".to_owned()), "");
     };
     let mut parts = Vec::new();
-    let directory = subject.link("cwd").ok().map(|path| (DIRECTORY.to_owned(), path));
+    let directory = task.link("cwd").ok().map(|path| (DIRECTORY.to_owned(), path));
     for (role, link) in [("working directory", "cwd"), (EXECUTABLE, "exe")] {
-        if let Ok(path) = subject.link(link) {
+        if let Ok(path) = task.link(link) {
             parts.push((role, path));
         }
     }
     parts.extend([("root", "/"), ("temporary files", "/tmp")].map(|(role, path)| (role, path.to_owned())));
     let parts =
-        parts.into_iter().filter_map(|(role, path)| Some((role, mount_in_words(subject, of_path(&mounts, &path)?))));
+        parts.into_iter().filter_map(|(role, path)| Some((role, mount_in_words(task, of_path(&mounts, &path)?))));
     Reading::known(Value::table(parts.map(|(role, mount)| (role.to_owned(), mount)).chain(directory)))
 }
 
@@ -74,7 +74,7 @@ fn of_path<'a>(mounts: &'a [MountInfo], path: &str) -> Option<&'a MountInfo> {
     fitting.max_by_key(|mount| mount.mount_point.as_os_str().len())
 }
 
-fn mount_in_words(subject: &Subject<'_>, mount: &MountInfo) -> String {
+fn mount_in_words(task: &TaskFiles<'_>, mount: &MountInfo) -> String {
     let options = |options: &std::collections::HashMap<String, Option<String>>| {
         let mut words: Vec<String> = options
             .iter()
@@ -83,7 +83,7 @@ fn mount_in_words(subject: &Subject<'_>, mount: &MountInfo) -> String {
         words.sort();
         words.join(",")
     };
-    let readahead = subject.place().read(&format!("sys/class/bdi/{}/read_ahead_kb", mount.majmin));
+    let readahead = task.kernel_files().read(&format!("sys/class/bdi/{}/read_ahead_kb", mount.majmin));
     let readahead = readahead.map(|kib| format!(" readahead {} KiB", kib.trim())).unwrap_or_default();
     format!("{} ({}; {}){readahead}", mount.fs_type, options(&mount.mount_options), options(&mount.super_options))
 }
@@ -158,7 +158,7 @@ fn is_directory(path: &Path) -> Result<bool, DeadlineError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::Place;
+    use crate::kernel_files::KernelFiles;
     use crate::unanswered::Unanswered;
 
     const MOUNTS: &str = "22 27 0:21 / /proc rw,relatime - proc proc rw\n\
@@ -176,8 +176,8 @@ mod tests {
         write("mountinfo", MOUNTS);
         write("cwd", "/home/a b/project\n");
         write("sys/class/bdi/254:0/read_ahead_kb", "128\n");
-        let place = Place::Saved(directory.path().to_owned());
-        let read = read(&Subject::process(&place, "", None));
+        let kernel_files = KernelFiles::Saved(directory.path().to_owned());
+        let read = read(&TaskFiles::process(&kernel_files, "", None));
         let value = read.value().unwrap();
         assert_eq!(value.part("working directory"), Some("fuse.sshfs (nosuid,rw; rw,user_id=1000)"));
         assert_eq!(value.part("root"), Some("ext4 (relatime,rw; discard,rw) readahead 128 KiB"));

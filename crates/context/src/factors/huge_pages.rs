@@ -2,7 +2,7 @@
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
@@ -33,9 +33,9 @@ pub const HUGE_PAGES: Factor = Factor {
 
 const ALLOWED: &str = "allowed";
 
-fn read(subject: &Subject<'_>) -> Reading {
+fn read(task: &TaskFiles<'_>) -> Reading {
     let word = |enabled: String| Value::text(if enabled == "1" { ALLOWED } else { "disabled by prctl" });
-    Reading::of(subject.status("THP_enabled").map(word), "this kernel does not report it (before 5.0)")
+    Reading::of(task.status("THP_enabled").map(word), "this kernel does not report it (before 5.0)")
 }
 
 fn known(_: &Value, _: &Value) -> Known {

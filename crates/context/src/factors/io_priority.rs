@@ -2,8 +2,8 @@
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
 use crate::system_calls;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, How, Part, SYS_ADMIN, SYS_NICE, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
@@ -34,8 +34,8 @@ const CLASS_SHIFT: i32 = 13;
 /// Levels of a class.
 const LEVELS: i32 = 8;
 
-fn read(subject: &Subject<'_>) -> Reading {
-    let Some(tid) = subject.number_here() else {
+fn read(task: &TaskFiles<'_>) -> Reading {
+    let Some(tid) = task.number_here() else {
         return Reading::unavailable(
             "only a system call reads it, no file in /proc",
             "read the context on the machine itself",

@@ -2,7 +2,7 @@
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, Here, How, Part, SYS_RESOURCE, Setting, Toggle, both, or_none};
 use slowpath_launch::Metric;
 use slowpath_launch::{Limit, LimitKind};
@@ -25,8 +25,8 @@ pub const LIMITS: Factor = Factor {
     toggle: Toggle::Parts(parts),
 };
 
-fn read(subject: &Subject<'_>) -> Reading {
-    let parsed = subject.file("limits").map(|text| Value::table(lines(&text)));
+fn read(task: &TaskFiles<'_>) -> Reading {
+    let parsed = task.file("limits").map(|text| Value::table(lines(&text)));
     Reading::of(parsed, "this kernel does not report it")
 }
 

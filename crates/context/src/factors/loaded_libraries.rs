@@ -5,7 +5,7 @@
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, Outcome, Part, Toggle};
 use object::elf;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
@@ -42,8 +42,8 @@ const NOT_EXAMINED: &str = "not examined ";
 /// Files that are looked at, at most.
 const MOST_FILES: usize = 1000;
 
-fn read(subject: &Subject<'_>) -> Reading {
-    let maps = subject.file("maps").map(|text| Value::Table(mapped(&text)));
+fn read(task: &TaskFiles<'_>) -> Reading {
+    let maps = task.file("maps").map(|text| Value::Table(mapped(&text)));
     Reading::of(maps, "this kernel does not report it")
 }
 

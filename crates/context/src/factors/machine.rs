@@ -8,16 +8,16 @@ pub(super) mod proactive_reclaim;
 pub(super) mod scheduler;
 pub(super) mod selinux;
 
-use crate::place::Place;
+use crate::kernel_files::KernelFiles;
 use crate::reading::{Reading, Value};
 
 /// Parts, each the trimmed text of a file of the kernel; files that this kernel does not have are left out, and a machine without any
 /// has none of it.
-fn parts_of_files(place: &Place, files: &[(&str, &str)], absent: &str) -> Reading {
+fn parts_of_files(kernel_files: &KernelFiles, files: &[(&str, &str)], absent: &str) -> Reading {
     let mut parts = Vec::new();
     let mut missing = None;
     for (name, path) in files {
-        match place.read(path) {
+        match kernel_files.read(path) {
             Ok(text) => parts.push((*name, text.trim().to_owned())),
             Err(why) => missing = Some(why),
         }

@@ -2,7 +2,7 @@
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
@@ -30,14 +30,14 @@ pub const MEMORY_POLICY: Factor = Factor {
     toggle: Toggle::Parts(parts),
 };
 
-fn read(subject: &Subject<'_>) -> Reading {
-    match subject.place().read("sys/devices/system/node/online") {
+fn read(task: &TaskFiles<'_>) -> Reading {
+    match task.kernel_files().read("sys/devices/system/node/online") {
         Ok(nodes) if !nodes.trim().contains(['-', ',']) => return Reading::absent("this machine has one memory node"),
         Ok(_) => {}
         Err(missing) => return Reading::missing(&missing, "this kernel knows no memory nodes"),
     }
     // Walks the page tables: only where there is something to learn.
-    let policies = subject.file("numa_maps").map(|text| {
+    let policies = task.file("numa_maps").map(|text| {
         let words: BTreeSet<String> =
             text.lines().filter_map(|line| Some(line.split_whitespace().nth(1)?.to_owned())).collect();
         Value::Set(words)

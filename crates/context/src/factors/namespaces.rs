@@ -2,7 +2,7 @@
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::Toggle;
 
 /// The factor.
@@ -25,8 +25,8 @@ pub const NAMESPACES: Factor = Factor {
 
 const WHY_NEVER: &str = "namespaces are of the processes that live in them: a launch stays in the caller's";
 
-fn read(subject: &Subject<'_>) -> Reading {
-    let names = match subject.list("ns") {
+fn read(task: &TaskFiles<'_>) -> Reading {
+    let names = match task.list("ns") {
         Ok(names) => names,
         Err(missing) => return Reading::missing(&missing, "this kernel has no namespaces"),
     };
@@ -34,7 +34,7 @@ fn read(subject: &Subject<'_>) -> Reading {
     let names = names.into_iter().filter(|name| !name.ends_with("_for_children"));
     let links: Result<Vec<(String, String)>, _> = names
         .map(|name| {
-            let link = subject.link(&format!("ns/{name}"))?;
+            let link = task.link(&format!("ns/{name}"))?;
             Ok((name, link.split_once(':').map_or(link.clone(), |(_, number)| number.to_owned())))
         })
         .collect();

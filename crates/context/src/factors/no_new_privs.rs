@@ -2,7 +2,7 @@
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, How, Outcome, Part, SYS_ADMIN, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
@@ -25,8 +25,8 @@ pub const NO_NEW_PRIVS: Factor = Factor {
     toggle: Toggle::Parts(parts),
 };
 
-fn read(subject: &Subject<'_>) -> Reading {
-    let read = subject.status("NoNewPrivs").map(|word| Value::text(if word == "1" { "yes" } else { "no" }));
+fn read(task: &TaskFiles<'_>) -> Reading {
+    let read = task.status("NoNewPrivs").map(|word| Value::text(if word == "1" { "yes" } else { "no" }));
     Reading::of(read, "this kernel does not report it (before 4.10)")
 }
 

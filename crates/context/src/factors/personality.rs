@@ -1,9 +1,9 @@
 //! The execution domain of a process (personality(2)): among others whether addresses are randomised.
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
-use crate::place::Missing;
+use crate::kernel_files::Missing;
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
@@ -40,8 +40,8 @@ const FLAGS: [(u32, &str); 6] = [
     (0x0800_0000, "3 GB of addresses"),
 ];
 
-fn read(subject: &Subject<'_>) -> Reading {
-    let flags = subject.file("personality").and_then(|text| {
+fn read(task: &TaskFiles<'_>) -> Reading {
+    let flags = task.file("personality").and_then(|text| {
         let bits =
             u32::from_str_radix(text.trim(), 16).map_err(|_| Missing::Failed("it is not a number".to_owned()))?;
         let mut words: BTreeSet<String> =

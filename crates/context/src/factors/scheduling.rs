@@ -1,9 +1,9 @@
 //! Policy, real-time priority and nice value of a thread (sched(7); fields of `/proc/PID/stat`, proc_pid_stat(5)).
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
-use crate::place::Missing;
+use crate::kernel_files::Missing;
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, Here, How, Part, SYS_NICE, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
@@ -35,8 +35,8 @@ pub const SCHEDULING: Factor = Factor {
 const POLICIES: [(u32, &str); 7] =
     [(0, "other"), (1, "fifo"), (2, "rr"), (3, "batch"), (5, "idle"), (6, "deadline"), (7, "ext")];
 
-fn read(subject: &Subject<'_>) -> Reading {
-    let text = match subject.file("stat") {
+fn read(task: &TaskFiles<'_>) -> Reading {
+    let text = match task.file("stat") {
         Ok(text) => text,
         Err(missing) => return Reading::missing(&missing, ""),
     };
@@ -98,18 +98,18 @@ fn step(value: Option<&Value>, here: &Here) -> Result<ContextStep, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::Place;
+    use crate::kernel_files::KernelFiles;
 
     #[test]
     fn policy_nice_and_priority_are_taken_from_stat_whatever_the_name_holds() {
         let tail = "S 1 1 1 0 -1 4194560 100 0 0 0 1 2 0 0 20 5 1 0 100 1000000 200 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0";
         let directory = tempfile::tempdir().unwrap();
-        let place = Place::Saved(directory.path().to_owned());
+        let kernel_files = KernelFiles::Saved(directory.path().to_owned());
         let value = |priority: u32, policy: u32| {
             let text = format!("7 (a) b 9) {tail} {policy} 0 0 0 0 0 0 0 0 0 0 0\n")
                 .replace("17 1 0", &format!("17 1 {priority}"));
             std::fs::write(directory.path().join("stat"), text).unwrap();
-            read(&Subject::process(&place, "", None))
+            read(&TaskFiles::process(&kernel_files, "", None))
         };
         assert_eq!(value(0, 5), Reading::known(Value::table([("policy", "idle"), ("nice", "5")])));
         let fifo = [("policy", "fifo"), ("nice", "5"), ("real_time_priority", "40")];
@@ -119,10 +119,13 @@ mod tests {
     #[test]
     fn a_copied_stat_without_a_nice_value_is_none() {
         let directory = tempfile::tempdir().unwrap();
-        let place = Place::Saved(directory.path().to_owned());
+        let kernel_files = KernelFiles::Saved(directory.path().to_owned());
         for text in ["7 (a)", "(a) S 1", ")7 (a", "7 )( S", "\u{e9}(a) S", "7 (a)\u{e9} S", "", "("] {
             std::fs::write(directory.path().join("stat"), text).unwrap();
-            assert!(matches!(read(&Subject::process(&place, "", None)), Reading::Unavailable { .. }), "{text:?}");
+            assert!(
+                matches!(read(&TaskFiles::process(&kernel_files, "", None)), Reading::Unavailable { .. }),
+                "{text:?}"
+            );
         }
     }
 }

@@ -1,10 +1,10 @@
 //! System call filters of a thread: the mode and how many there are (Documentation/userspace-api/seccomp_filter.rst).
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
-use crate::place::Missing;
+use crate::kernel_files::Missing;
 use crate::reading::{Reading, Value};
 use crate::snapshot::Snapshot;
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, How, Outcome, Part, SYS_ADMIN, Setting, Toggle, both, or_none};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
@@ -41,8 +41,8 @@ pub const SECCOMP: Factor = Factor {
 };
 
 /// `mode` and, on kernels that tell it (5.9 and later), `filters`.
-fn read(subject: &Subject<'_>) -> Reading {
-    let mode = match subject.status("Seccomp") {
+fn read(task: &TaskFiles<'_>) -> Reading {
+    let mode = match task.status("Seccomp") {
         Ok(mode) => mode,
         Err(missing) => return Reading::missing(&missing, "this kernel has no seccomp"),
     };
@@ -53,7 +53,7 @@ fn read(subject: &Subject<'_>) -> Reading {
         other => format!("mode {other}"),
     };
     let mut parts = vec![("mode".to_owned(), word)];
-    match subject.status("Seccomp_filters") {
+    match task.status("Seccomp_filters") {
         Ok(filters) => parts.push(("filters".to_owned(), filters)),
         Err(Missing::Absent) => {}
         Err(missing) => return Reading::missing(&missing, ""),

@@ -1,9 +1,9 @@
 //! The label that a security module gave a process: SELinux context or AppArmor profile (`/proc/PID/attr`).
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
-use crate::place::Missing;
+use crate::kernel_files::Missing;
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::Toggle;
 
 /// The factor.
@@ -32,11 +32,11 @@ const FILES: [(&str, &str); 2] = [("attr/apparmor/current", "apparmor"), ("attr/
 
 const WHY_NEVER: &str = "the policy of the security module decides who may start programs under which label: compare with `runcon` or `aa-exec`";
 
-fn read(subject: &Subject<'_>) -> Reading {
+fn read(task: &TaskFiles<'_>) -> Reading {
     let mut parts = Vec::new();
     let mut refused = None;
     for (file, name) in FILES {
-        match subject.file(file) {
+        match task.file(file) {
             // SELinux ends it with a zero byte.
             Ok(label) => parts.push((name, label.trim_end_matches(['\0', '\n']).to_owned())),
             Err(Missing::Absent) => {}

@@ -5,10 +5,10 @@
 //! carried back to older kernels, and are missing in newer ones. So only the thread's own state counts.
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
-use crate::place::Missing;
+use crate::kernel_files::Missing;
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
 use crate::system_calls;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
 use slowpath_launch::Metric;
 use slowpath_launch::{ContextStep, Speculation, SpeculationState};
@@ -84,10 +84,10 @@ pub fn is_forced(state: &str) -> bool {
     state.contains("force")
 }
 
-fn first(subject: &Subject<'_>, fields: &[&str]) -> Reading {
+fn first(task: &TaskFiles<'_>, fields: &[&str]) -> Reading {
     let mut missing = Missing::Absent;
     for field in fields {
-        match subject.status(field) {
+        match task.status(field) {
             Ok(state) if state == "unknown" || state == "unsupported" => {
                 return Reading::absent(format!("the kernel says {state}"));
             }
@@ -98,12 +98,12 @@ fn first(subject: &Subject<'_>, fields: &[&str]) -> Reading {
     Reading::missing(&missing, "this kernel does not report it")
 }
 
-fn read_store_bypass(subject: &Subject<'_>) -> Reading {
-    first(subject, &STORE_BYPASS_FIELDS)
+fn read_store_bypass(task: &TaskFiles<'_>) -> Reading {
+    first(task, &STORE_BYPASS_FIELDS)
 }
 
-fn read_indirect_branch(subject: &Subject<'_>) -> Reading {
-    first(subject, &INDIRECT_BRANCH_FIELDS)
+fn read_indirect_branch(task: &TaskFiles<'_>) -> Reading {
+    first(task, &INDIRECT_BRANCH_FIELDS)
 }
 
 fn restricts(a: &Value, b: &Value) -> bool {
@@ -177,13 +177,13 @@ fn parts(contrast: &Contrast<'_>, of: Speculation) -> Vec<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::Place;
+    use crate::kernel_files::KernelFiles;
 
     fn reading(line: &str, factor: &Factor) -> Reading {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("status"), format!("Name:\tx\n{line}\nCpus_allowed:\t3\n")).unwrap();
-        let place = Place::Saved(directory.path().to_owned());
-        (factor.read)(&Subject::process(&place, "", None))
+        let kernel_files = KernelFiles::Saved(directory.path().to_owned());
+        (factor.read)(&TaskFiles::process(&kernel_files, "", None))
     }
 
     #[test]

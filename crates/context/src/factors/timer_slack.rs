@@ -1,9 +1,9 @@
 //! By how much the kernel may delay a thread's timers (PR_SET_TIMERSLACK, prctl(2)).
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
-use crate::place::Missing;
+use crate::kernel_files::Missing;
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, How, Outcome, Part, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
@@ -32,9 +32,9 @@ pub const TIMER_SLACK: Factor = Factor {
     toggle: Toggle::Parts(parts),
 };
 
-fn read(subject: &Subject<'_>) -> Reading {
+fn read(task: &TaskFiles<'_>) -> Reading {
     let number = |text: &str| text.trim().parse().map(Value::Number);
-    let read = subject.file_of_process("timerslack_ns");
+    let read = task.file_of_process("timerslack_ns");
     let read = read.and_then(|text| number(&text).map_err(|_| Missing::Failed("it is not a number".to_owned())));
     Reading::of(read, "this kernel does not report it (before 4.6)")
 }

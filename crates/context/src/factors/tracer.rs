@@ -2,7 +2,7 @@
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
@@ -24,9 +24,9 @@ pub const TRACER: Factor = Factor {
     toggle: Toggle::Parts(parts),
 };
 
-fn read(subject: &Subject<'_>) -> Reading {
+fn read(task: &TaskFiles<'_>) -> Reading {
     let word = |pid: String| Value::text(if pid == "0" { "no" } else { "yes" });
-    Reading::of(subject.status("TracerPid").map(word), "this kernel does not report it")
+    Reading::of(task.status("TracerPid").map(word), "this kernel does not report it")
 }
 
 fn known(_: &Value, _: &Value) -> Known {

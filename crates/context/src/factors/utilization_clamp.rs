@@ -2,7 +2,7 @@
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::{Contrast, How, Part, Setting, Toggle};
 use slowpath_launch::Metric;
 use slowpath_launch::{ContextStep, SchedulingAttributes};
@@ -28,11 +28,11 @@ pub const UTILIZATION_CLAMP: Factor = Factor {
     toggle: Toggle::Parts(parts),
 };
 
-fn read(subject: &Subject<'_>) -> Reading {
-    if let Err(missing) = subject.place().read("proc/sys/kernel/sched_util_clamp_max") {
+fn read(task: &TaskFiles<'_>) -> Reading {
+    if let Err(missing) = task.kernel_files().read("proc/sys/kernel/sched_util_clamp_max") {
         return Reading::missing(&missing, "this kernel has no utilisation clamps (CONFIG_UCLAMP_TASK)");
     }
-    let Some(tid) = subject.number_here() else {
+    let Some(tid) = task.number_here() else {
         return Reading::unavailable(
             "only a system call reads it, no file in /proc",
             "read the context on the machine itself",

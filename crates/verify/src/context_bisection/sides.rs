@@ -1,7 +1,8 @@
 //! The two sides of a bisection: each a process or a file, whose context is reproduced, or a wrapper around the command, which is
 //! launched as it is too.
 
-use slowpath_context::{Snapshot, named as subject};
+use slowpath_context::Snapshot;
+use slowpath_context::named::{existing, launched};
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::target::Invocation;
 use std::ffi::{OsStr, OsString};
@@ -49,7 +50,7 @@ impl Sides {
                 Named::Exists(context) => Ok(Snapshot::clone(context)),
                 Named::Wrapper(words) => {
                     let all = words.iter().chain(command).cloned().collect();
-                    subject::launched(invocation, all)
+                    launched(invocation, all)
                 }
             };
             Ok([context(&named[0])?, context(&named[1])?])
@@ -87,7 +88,7 @@ fn named(option: &str, word: &OsStr) -> Result<Named, Failure> {
     if word.is_empty() {
         return Ok(Named::Wrapper(Vec::new()));
     }
-    if let Some(context) = subject::existing(word)? {
+    if let Some(context) = existing(word)? {
         return Ok(Named::Exists(Box::new(context)));
     }
     let text = word.to_string_lossy();

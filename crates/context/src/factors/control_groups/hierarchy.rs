@@ -4,8 +4,8 @@
 //! (cgroup_namespaces(7)); where the hierarchies are, [`super::mounted`] knows.
 
 use super::mounted::{Group, Mounts};
-use crate::place::Missing;
-use crate::subject::Subject;
+use crate::kernel_files::Missing;
+use crate::task_files::TaskFiles;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Beginning of the parts that limit huge pages; their size follows.
@@ -24,9 +24,9 @@ pub(super) struct Groups<'a> {
 
 impl<'a> Groups<'a> {
     /// From `/proc/PID/cgroup` (cgroups(7)) and the mounts that show the hierarchies.
-    pub(super) fn of(subject: &Subject<'a>) -> Result<Self, Missing> {
-        let groups = subject.file("cgroup")?;
-        let mut mounts = Mounts::of(subject);
+    pub(super) fn of(task: &TaskFiles<'a>) -> Result<Self, Missing> {
+        let groups = task.file("cgroup")?;
+        let mut mounts = Mounts::of(task);
         let mut found = Self { version_1: BTreeMap::new(), version_2: None };
         for line in groups.lines() {
             let mut fields = line.splitn(3, ':');
@@ -110,7 +110,7 @@ pub(super) fn weights(chain: &[Group<'_>], file: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::Place;
+    use crate::kernel_files::KernelFiles;
 
     #[test]
     fn a_group_is_looked_for_below_the_mount_that_shows_its_part() {
@@ -122,8 +122,8 @@ mod tests {
 
     #[test]
     fn what_is_read_beneath_a_hierarchy_is_what_its_paths_show() {
-        let (place, own) = (Place::here(), std::process::id());
-        let groups = Groups::of(&Subject::process(&place, &format!("proc/{own}"), Some(own))).unwrap();
+        let (kernel_files, own) = (KernelFiles::here(), std::process::id());
+        let groups = Groups::of(&TaskFiles::process(&kernel_files, &format!("proc/{own}"), Some(own))).unwrap();
         let all: Vec<&Group<'_>> = groups.version_1.values().chain(&groups.version_2).flatten().collect();
         if all.is_empty() {
             println!("skipped: no hierarchy of cgroups is mounted here");

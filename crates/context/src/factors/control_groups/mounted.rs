@@ -5,8 +5,8 @@
 //! mounts are not asked. Hierarchies are looked for among the mounts of this process, known by the number of the mount and the kind of
 //! the file system, and read beneath their root, where there are directories and the kernel's own files and nothing else.
 
-use crate::place::{MOST_BYTES, Place};
-use crate::subject::Subject;
+use crate::kernel_files::{KernelFiles, MOST_BYTES};
+use crate::task_files::TaskFiles;
 use nix::sys::statfs::{CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, fstatfs};
 use rustix::fs::{Dir, OFlags};
 use slowpath_process::{MountPoint, MountTable, open_beneath, trusted_directory};
@@ -66,30 +66,30 @@ impl Mount {
 /// The mounts among which the hierarchies of a process are looked for.
 pub(super) struct Mounts<'a> {
     all: Vec<Mount>,
-    place: &'a Place,
+    kernel_files: &'a KernelFiles,
     /// Those of this process. None before Linux 5.8, and where the root directory is no mount (chroot(2)).
     table: Option<MountTable>,
 }
 
 impl<'a> Mounts<'a> {
-    /// This process's own, where the subject runs here; those of the subject in a copy.
-    pub(super) fn of(subject: &Subject<'a>) -> Self {
-        let place = subject.place();
-        if place.is_here() {
+    /// This process's own, where the task runs here; those of the task in a copy.
+    pub(super) fn of(task: &TaskFiles<'a>) -> Self {
+        let kernel_files = task.kernel_files();
+        if kernel_files.is_here() {
             let text = fs::read("/proc/thread-self/mountinfo").unwrap_or_default();
-            return Self { all: Mount::all(&text), place, table: MountTable::read().ok() };
+            return Self { all: Mount::all(&text), kernel_files, table: MountTable::read().ok() };
         }
-        let text = subject.file("mountinfo");
-        Self { all: text.map(|text| Mount::all(text.as_bytes())).unwrap_or_default(), place, table: None }
+        let text = task.file("mountinfo");
+        Self { all: text.map(|text| Mount::all(text.as_bytes())).unwrap_or_default(), kernel_files, table: None }
     }
 
     /// The hierarchy with these controllers, and the group that is at its top there.
     pub(super) fn find(&mut self, controllers: &str) -> Option<(Rc<Hierarchy<'a>>, String)> {
-        let Self { all, place, table } = self;
+        let Self { all, kernel_files, table } = self;
         all.iter().filter(|mount| mount.shows(controllers)).find_map(|mount| {
-            let files = match place.is_here() {
+            let files = match kernel_files.is_here() {
                 true => Files::Here(mount.opened(table)?),
-                false => Files::Copy(place),
+                false => Files::Copy(kernel_files),
             };
             Some((Rc::new(Hierarchy { at: mount.point.at.clone(), files }), mount.top.clone()))
         })
@@ -106,7 +106,7 @@ enum Files<'a> {
     /// Beneath this root directory.
     Here(OwnedFd),
     /// In a copy, under the path of the mount point.
-    Copy(&'a Place),
+    Copy(&'a KernelFiles),
 }
 
 /// A group of a hierarchy.
@@ -126,7 +126,7 @@ impl<'a> Group<'a> {
     pub(super) fn read(&self, file: &str) -> Option<String> {
         match &self.hierarchy.files {
             Files::Here(root) => text(root, &Path::new(&self.below).join(file)),
-            Files::Copy(place) => place.read(&self.in_copy(file)).ok(),
+            Files::Copy(kernel_files) => kernel_files.read(&self.in_copy(file)).ok(),
         }
     }
 
@@ -134,7 +134,7 @@ impl<'a> Group<'a> {
     pub(super) fn names(&self) -> Vec<String> {
         match &self.hierarchy.files {
             Files::Here(root) => names(root, &self.below).unwrap_or_default(),
-            Files::Copy(place) => place.list(&self.in_copy("")).unwrap_or_default(),
+            Files::Copy(kernel_files) => kernel_files.list(&self.in_copy("")).unwrap_or_default(),
         }
     }
 
@@ -191,10 +191,10 @@ mod tests {
     fn what_lies_where_no_hierarchy_is_mounted_is_not_read() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("cpu.max"), "max 100000\n").unwrap();
-        let place = Place::here();
+        let kernel_files = KernelFiles::here();
         for table in [MountTable::read().ok(), None] {
             let line = format!("1 1 0:26 / {} rw - cgroup2 cgroup2 rw", directory.path().display());
-            let mut mounts = Mounts { all: vec![mount(&line)], place: &place, table };
+            let mut mounts = Mounts { all: vec![mount(&line)], kernel_files: &kernel_files, table };
             assert!(mounts.find("").is_none());
         }
     }
@@ -205,9 +205,9 @@ mod tests {
         fs::create_dir_all(directory.path().join("copy/etc")).unwrap();
         fs::write(directory.path().join("outside"), "x").unwrap();
         fs::write(directory.path().join("copy/etc/cpu.max"), "max 100000\n").unwrap();
-        let place = Place::Saved(directory.path().join("copy"));
+        let kernel_files = KernelFiles::Saved(directory.path().join("copy"));
         let group = |at: &str, below: &str| {
-            let hierarchy = Rc::new(Hierarchy { at: at.into(), files: Files::Copy(&place) });
+            let hierarchy = Rc::new(Hierarchy { at: at.into(), files: Files::Copy(&kernel_files) });
             Group::new(&hierarchy, below.to_owned())
         };
         assert_eq!(group("/..", "").read("outside"), None);

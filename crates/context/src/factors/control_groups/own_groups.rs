@@ -2,8 +2,8 @@
 
 use super::hierarchy::Groups;
 use super::mounted::Group;
-use crate::place::Place;
-use crate::subject::Subject;
+use crate::kernel_files::KernelFiles;
+use crate::task_files::TaskFiles;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -22,9 +22,9 @@ pub(super) struct OwnGroup {
 impl OwnGroups {
     /// Those of the calling process.
     pub(crate) fn here() -> Self {
-        let place = Place::here();
+        let kernel_files = KernelFiles::here();
         let own = std::process::id();
-        let Ok(groups) = Groups::of(&Subject::process(&place, &format!("proc/{own}"), Some(own))) else {
+        let Ok(groups) = Groups::of(&TaskFiles::process(&kernel_files, &format!("proc/{own}"), Some(own))) else {
             return Self::default();
         };
         let mut found = BTreeMap::new();

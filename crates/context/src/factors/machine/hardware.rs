@@ -2,9 +2,9 @@
 
 use super::parts_of_files;
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
-use crate::place::Missing;
+use crate::kernel_files::Missing;
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::OF_MACHINE;
 use std::collections::BTreeMap;
 
@@ -77,9 +77,9 @@ const LINES: [(&str, &str); 7] = [
     ("CPU revision", "revision"),
 ];
 
-fn read(subject: &Subject<'_>) -> Reading {
-    let place = subject.place();
-    let parts = place.read("proc/cpuinfo").map(|text| {
+fn read(task: &TaskFiles<'_>) -> Reading {
+    let kernel_files = task.kernel_files();
+    let parts = kernel_files.read("proc/cpuinfo").map(|text| {
         let mut parts: BTreeMap<String, String> = BTreeMap::new();
         let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
@@ -97,7 +97,7 @@ fn read(subject: &Subject<'_>) -> Reading {
             ("siblings", "sys/devices/system/cpu/smt/control"),
             ("isolated", "sys/devices/system/cpu/isolated"),
         ] {
-            if let Ok(text) = place.read(path)
+            if let Ok(text) = kernel_files.read(path)
                 && !text.trim().is_empty()
             {
                 parts.insert(name.to_owned(), text.trim().to_owned());
@@ -116,8 +116,8 @@ fn known(_: &Value, _: &Value) -> Known {
     )
 }
 
-fn read_cpufreq(subject: &Subject<'_>) -> Reading {
-    let policies = match subject.place().list("sys/devices/system/cpu/cpufreq") {
+fn read_cpufreq(task: &TaskFiles<'_>) -> Reading {
+    let policies = match task.kernel_files().list("sys/devices/system/cpu/cpufreq") {
         Ok(policies) => policies,
         Err(missing @ (Missing::Absent | Missing::NotSaved)) => {
             return Reading::missing(&missing, "the kernel does not choose the frequency here (virtual machines)");
@@ -129,12 +129,12 @@ fn read_cpufreq(subject: &Subject<'_>) -> Reading {
         for (name, file) in
             [("governor", "scaling_governor"), ("least kHz", "scaling_min_freq"), ("most kHz", "scaling_max_freq")]
         {
-            if let Ok(text) = subject.place().read(&format!("sys/devices/system/cpu/cpufreq/{policy}/{file}")) {
+            if let Ok(text) = task.kernel_files().read(&format!("sys/devices/system/cpu/cpufreq/{policy}/{file}")) {
                 parts.insert(format!("{policy} {name}"), text.trim().to_owned());
             }
         }
     }
-    if let Ok(text) = subject.place().read("sys/devices/system/cpu/cpufreq/boost") {
+    if let Ok(text) = task.kernel_files().read("sys/devices/system/cpu/cpufreq/boost") {
         parts.insert("boost".to_owned(), text.trim().to_owned());
     }
     if parts.is_empty() {
@@ -151,9 +151,9 @@ fn known_cpufreq(_: &Value, _: &Value) -> Known {
     )
 }
 
-fn read_clock(subject: &Subject<'_>) -> Reading {
+fn read_clock(task: &TaskFiles<'_>) -> Reading {
     let file = ("current", "sys/devices/system/clocksource/clocksource0/current_clocksource");
-    parts_of_files(subject.place(), &[file], "this kernel does not report it")
+    parts_of_files(task.kernel_files(), &[file], "this kernel does not report it")
 }
 
 fn known_clock(_: &Value, _: &Value) -> Known {

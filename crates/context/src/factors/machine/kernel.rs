@@ -4,9 +4,9 @@
 
 use super::chosen;
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
-use crate::place::Place;
+use crate::kernel_files::KernelFiles;
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::OF_MACHINE;
 use std::collections::BTreeMap;
 
@@ -40,16 +40,17 @@ const DEBUGGING: [(&str, &str); 4] = [
     ("sys/kernel/slab/kmalloc-64/sanity_checks", "slab checks"),
 ];
 
-fn read(subject: &Subject<'_>) -> Reading {
-    let place = subject.place();
-    let release = match place.read("proc/sys/kernel/osrelease") {
+fn read(task: &TaskFiles<'_>) -> Reading {
+    let kernel_files = task.kernel_files();
+    let release = match kernel_files.read("proc/sys/kernel/osrelease") {
         Ok(release) => release,
         Err(missing) => return Reading::missing(&missing, "this kernel does not report it"),
     };
-    let version = place.read("proc/sys/kernel/version").unwrap_or_default();
+    let version = kernel_files.read("proc/sys/kernel/version").unwrap_or_default();
     let mut parts = BTreeMap::from([("release".to_owned(), release.trim().to_owned())]);
-    parts.extend(preemption(place, &version).map(|word| ("preemption".to_owned(), word)));
-    let debugging: Vec<&str> = DEBUGGING.iter().filter(|(path, _)| is_on(place, path)).map(|(_, word)| *word).collect();
+    parts.extend(preemption(kernel_files, &version).map(|word| ("preemption".to_owned(), word)));
+    let debugging: Vec<&str> =
+        DEBUGGING.iter().filter(|(path, _)| is_on(kernel_files, path)).map(|(_, word)| *word).collect();
     if !debugging.is_empty() {
         parts.insert("debug options".to_owned(), debugging.join(", "));
     }
@@ -57,13 +58,13 @@ fn read(subject: &Subject<'_>) -> Reading {
 }
 
 /// A switch that says 0 is compiled in and off.
-fn is_on(place: &Place, path: &str) -> bool {
-    place.read(path).is_ok_and(|text| text.trim() != "0")
+fn is_on(kernel_files: &KernelFiles, path: &str) -> bool {
+    kernel_files.read(path).is_ok_and(|text| text.trim() != "0")
 }
 
 /// The mode in force where the kernel reports it (for root), else what it was built for (the words in its version).
-fn preemption(place: &Place, version: &str) -> Option<String> {
-    if let Ok(text) = place.read("sys/kernel/debug/sched/preempt") {
+fn preemption(kernel_files: &KernelFiles, version: &str) -> Option<String> {
+    if let Ok(text) = kernel_files.read("sys/kernel/debug/sched/preempt") {
         let word = text
             .split_once('(')
             .and_then(|(_, rest)| rest.split_once(')'))

@@ -3,7 +3,7 @@
 use super::{chosen, parts_of_files};
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::OF_MACHINE;
 
 /// Transparent and reserved huge pages.
@@ -48,15 +48,15 @@ pub const MEMORY: Factor = Factor {
 
 const TRANSPARENT: &str = "sys/kernel/mm/transparent_hugepage";
 
-fn read_huge_pages(subject: &Subject<'_>) -> Reading {
-    let place = subject.place();
+fn read_huge_pages(task: &TaskFiles<'_>) -> Reading {
+    let kernel_files = task.kernel_files();
     let mut parts = Vec::new();
     for file in ["enabled", "defrag", "shmem_enabled"] {
-        if let Ok(text) = place.read(&format!("{TRANSPARENT}/{file}")) {
+        if let Ok(text) = kernel_files.read(&format!("{TRANSPARENT}/{file}")) {
             parts.push((file, chosen(&text).to_owned()));
         }
     }
-    match place.read("proc/sys/vm/nr_hugepages") {
+    match kernel_files.read("proc/sys/vm/nr_hugepages") {
         Ok(text) => parts.push(("reserved", text.trim().to_owned())),
         Err(missing) if parts.is_empty() => return Reading::missing(&missing, "this kernel has no huge pages"),
         Err(_) => {}
@@ -73,7 +73,7 @@ fn known_huge_pages(_: &Value, _: &Value) -> Known {
     )
 }
 
-fn read(subject: &Subject<'_>) -> Reading {
+fn read(task: &TaskFiles<'_>) -> Reading {
     let files = [
         ("randomised addresses", "proc/sys/kernel/randomize_va_space"),
         ("overcommit", "proc/sys/vm/overcommit_memory"),
@@ -83,7 +83,7 @@ fn read(subject: &Subject<'_>) -> Reading {
         ("zswap", "sys/module/zswap/parameters/enabled"),
         ("NUMA balancing", "proc/sys/kernel/numa_balancing"),
     ];
-    parts_of_files(subject.place(), &files, "this kernel does not report it")
+    parts_of_files(task.kernel_files(), &files, "this kernel does not report it")
 }
 
 fn known(_: &Value, _: &Value) -> Known {

@@ -2,7 +2,7 @@
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::OF_MACHINE;
 
 /// What can be done about mitigations, and the parameters that choose them.
@@ -89,14 +89,14 @@ const KEPT: [&str; 36] = [
     "clocksource",
 ];
 
-fn read(subject: &Subject<'_>) -> Reading {
-    let place = subject.place();
-    let names = match place.list(DIRECTORY) {
+fn read(task: &TaskFiles<'_>) -> Reading {
+    let kernel_files = task.kernel_files();
+    let names = match kernel_files.list(DIRECTORY) {
         Ok(names) => names,
         Err(missing) => return Reading::missing(&missing, "this kernel does not report it (before 4.15)"),
     };
     let parts = names.into_iter().filter_map(|name| {
-        let text = place.read(&format!("{DIRECTORY}/{name}")).ok()?;
+        let text = kernel_files.read(&format!("{DIRECTORY}/{name}")).ok()?;
         Some((name, text.trim().to_owned()))
     });
     Reading::known(Value::table(parts))
@@ -110,10 +110,10 @@ fn known(_: &Value, _: &Value) -> Known {
     )
 }
 
-fn read_parameters(subject: &Subject<'_>) -> Reading {
+fn read_parameters(task: &TaskFiles<'_>) -> Reading {
     // Parameters of the target's own copy stand in `proc/cmdline`, not in the command line of the process.
     let kept = |word: &&str| KEPT.contains(&word.split('=').next().unwrap_or(word));
-    let parts = subject.place().read("proc/cmdline").map(|text| {
+    let parts = task.kernel_files().read("proc/cmdline").map(|text| {
         // Of a name given twice the last counts.
         Value::table(text.split_whitespace().filter(kept).map(|word| word.split_once('=').unwrap_or((word, "set"))))
     });

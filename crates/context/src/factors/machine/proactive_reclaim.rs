@@ -4,9 +4,9 @@
 //! (`mm/damon/reclaim.c`). Who writes `memory.reclaim` from user space leaves nothing that could be read.
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
-use crate::place::{Missing, Place};
+use crate::kernel_files::{KernelFiles, Missing};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::OF_MACHINE;
 use std::collections::BTreeSet;
 
@@ -35,8 +35,8 @@ pub const PROACTIVE_RECLAIM: Factor = Factor {
 const KDAMONDS: &str = "sys/kernel/mm/damon/admin/kdamonds";
 const RECLAIM: &str = "sys/module/damon_reclaim/parameters";
 
-fn read(subject: &Subject<'_>) -> Reading {
-    let sources = [of_sysfs(subject.place()), of_damon_reclaim(subject.place())];
+fn read(task: &TaskFiles<'_>) -> Reading {
+    let sources = [of_sysfs(task.kernel_files()), of_damon_reclaim(task.kernel_files())];
     let refused = sources.iter().filter_map(|source| source.as_ref().err());
     // What failed counts before what is missing: of a copy nobody knows whether that kernel has both interfaces.
     let refused = refused
@@ -54,16 +54,16 @@ fn read(subject: &Subject<'_>) -> Reading {
 }
 
 /// What schemes that run and page out do.
-fn of_sysfs(place: &Place) -> Result<BTreeSet<String>, Missing> {
+fn of_sysfs(kernel_files: &KernelFiles) -> Result<BTreeSet<String>, Missing> {
     let mut found = BTreeSet::new();
-    for kdamond in numbered(place, KDAMONDS)? {
-        if word(place, &format!("{kdamond}/state"))? != "on" {
+    for kdamond in numbered(kernel_files, KDAMONDS)? {
+        if word(kernel_files, &format!("{kdamond}/state"))? != "on" {
             continue;
         }
-        for context in numbered(place, &format!("{kdamond}/contexts"))? {
-            for scheme in numbered(place, &format!("{context}/schemes"))? {
-                if word(place, &format!("{scheme}/action"))? == "pageout" {
-                    found.insert(scheme_in_words(place, &context, &scheme).map_err(seen_in_part)?);
+        for context in numbered(kernel_files, &format!("{kdamond}/contexts"))? {
+            for scheme in numbered(kernel_files, &format!("{context}/schemes"))? {
+                if word(kernel_files, &format!("{scheme}/action"))? == "pageout" {
+                    found.insert(scheme_in_words(kernel_files, &context, &scheme).map_err(seen_in_part)?);
                 }
             }
         }
@@ -80,18 +80,18 @@ fn seen_in_part(missing: Missing) -> Missing {
 }
 
 /// The directories of a directory whose names are numbers.
-fn numbered(place: &Place, directory: &str) -> Result<Vec<String>, Missing> {
-    let names = place.list(directory)?.into_iter().filter(|name| name.parse::<u32>().is_ok());
+fn numbered(kernel_files: &KernelFiles, directory: &str) -> Result<Vec<String>, Missing> {
+    let names = kernel_files.list(directory)?.into_iter().filter(|name| name.parse::<u32>().is_ok());
     Ok(names.map(|name| format!("{directory}/{name}")).collect())
 }
 
 /// Documentation/admin-guide/mm/damon/usage.rst says what the files hold: an age counts aggregation intervals, and an access is one that
 /// was seen in a sample of such an interval.
-fn scheme_in_words(place: &Place, context: &str, scheme: &str) -> Result<String, Missing> {
-    let of_scheme = |name: &str| number(place, &format!("{scheme}/{name}"));
-    let interval_us = number(place, &format!("{context}/monitoring_attrs/intervals/aggr_us"))?;
+fn scheme_in_words(kernel_files: &KernelFiles, context: &str, scheme: &str) -> Result<String, Missing> {
+    let of_scheme = |name: &str| number(kernel_files, &format!("{scheme}/{name}"));
+    let interval_us = number(kernel_files, &format!("{context}/monitoring_attrs/intervals/aggr_us"))?;
     let age_us = of_scheme("access_pattern/age/min")?.saturating_mul(interval_us);
-    let whose = match word(place, &format!("{context}/operations"))?.as_str() {
+    let whose = match word(kernel_files, &format!("{context}/operations"))?.as_str() {
         "paddr" => "physical memory",
         _ => "memory of some processes",
     };
@@ -104,8 +104,8 @@ fn scheme_in_words(place: &Place, context: &str, scheme: &str) -> Result<String,
     if bytes > 0 && ms > 0 {
         parts.push(format!("at most {} KiB in {} s", bytes >> 10, seconds(ms.saturating_mul(1000))));
     }
-    parts.extend(filters(place, scheme));
-    let metric = word(place, &format!("{scheme}/watermarks/metric"))?;
+    parts.extend(filters(kernel_files, scheme));
+    let metric = word(kernel_files, &format!("{scheme}/watermarks/metric"))?;
     if metric != "none" {
         let [low, mid, high] = ["low", "mid", "high"].map(|name| of_scheme(&format!("watermarks/{name}")));
         parts.push(format!("by {metric} from {} to {} per mille, begun below {}", low?, high?, mid?));
@@ -115,41 +115,43 @@ fn scheme_in_words(place: &Place, context: &str, scheme: &str) -> Result<String,
 
 /// Which pages a scheme takes. Kernels have one, two or three of these directories, and an older one says by `matching` alone what is left
 /// out.
-fn filters(place: &Place, scheme: &str) -> Vec<String> {
+fn filters(kernel_files: &KernelFiles, scheme: &str) -> Vec<String> {
     let all = ["filters", "core_filters", "ops_filters"].map(|name| format!("{scheme}/{name}"));
-    let all = all.iter().filter_map(|directory| numbered(place, directory).ok()).flatten();
+    let all = all.iter().filter_map(|directory| numbered(kernel_files, directory).ok()).flatten();
     let in_words = |filter: String| {
-        let is = |name: &str| word(place, &format!("{filter}/{name}")).ok().map(|word| word == "Y");
+        let is = |name: &str| word(kernel_files, &format!("{filter}/{name}")).ok().map(|word| word == "Y");
         let not = if is("matching")? { "" } else { "not " };
         let taken = if is("allow") == Some(true) { "taken" } else { "left out" };
-        Some(format!("{not}{} {taken}", word(place, &format!("{filter}/type")).ok()?))
+        Some(format!("{not}{} {taken}", word(kernel_files, &format!("{filter}/type")).ok()?))
     };
     all.filter_map(in_words).collect()
 }
 
-fn of_damon_reclaim(place: &Place) -> Result<BTreeSet<String>, Missing> {
+fn of_damon_reclaim(kernel_files: &KernelFiles) -> Result<BTreeSet<String>, Missing> {
     let path = |name: &str| format!("{RECLAIM}/{name}");
-    if word(place, &path("enabled"))? != "Y" {
+    if word(kernel_files, &path("enabled"))? != "Y" {
         return Ok(BTreeSet::new());
     }
     let mut parts = vec![format!(
         "damon_reclaim pages out physical memory idle for {} s",
-        seconds(number(place, &path("min_age"))?)
+        seconds(number(kernel_files, &path("min_age"))?)
     )];
     // Above this share of free memory it does nothing. Not every kernel has the two.
-    parts.extend(number(place, &path("wmarks_high")).ok().map(|most| format!("below {most} per mille of free memory")));
-    if word(place, &path("skip_anon")).is_ok_and(|word| word == "Y") {
+    parts.extend(
+        number(kernel_files, &path("wmarks_high")).ok().map(|most| format!("below {most} per mille of free memory")),
+    );
+    if word(kernel_files, &path("skip_anon")).is_ok_and(|word| word == "Y") {
         parts.push("anon left out".to_owned());
     }
     Ok(BTreeSet::from([parts.join(", ")]))
 }
 
-fn word(place: &Place, path: &str) -> Result<String, Missing> {
-    Ok(place.read(path)?.trim().to_owned())
+fn word(kernel_files: &KernelFiles, path: &str) -> Result<String, Missing> {
+    Ok(kernel_files.read(path)?.trim().to_owned())
 }
 
-fn number(place: &Place, path: &str) -> Result<u64, Missing> {
-    word(place, path)?.parse().map_err(|_| Missing::Failed(format!("/{path} holds no number")))
+fn number(kernel_files: &KernelFiles, path: &str) -> Result<u64, Missing> {
+    word(kernel_files, path)?.parse().map_err(|_| Missing::Failed(format!("/{path} holds no number")))
 }
 
 fn seconds(us: u64) -> f64 {
@@ -182,8 +184,8 @@ mod tests {
     }
 
     fn read_copy(directory: &Path) -> Reading {
-        let place = Place::Saved(directory.to_owned());
-        read(&Subject::process(&place, "", None))
+        let kernel_files = KernelFiles::Saved(directory.to_owned());
+        read(&TaskFiles::process(&kernel_files, "", None))
     }
 
     /// The files of a machine with one scheme, as Linux 6.18 has them.

@@ -3,7 +3,7 @@
 use super::parts_of_files;
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::OF_MACHINE;
 
 /// The factor.
@@ -28,7 +28,7 @@ pub const SCHEDULER: Factor = Factor {
     toggle: OF_MACHINE,
 };
 
-fn read(subject: &Subject<'_>) -> Reading {
+fn read(task: &TaskFiles<'_>) -> Reading {
     let files = [
         ("real-time budget us", "proc/sys/kernel/sched_rt_runtime_us"),
         ("real-time period us", "proc/sys/kernel/sched_rt_period_us"),
@@ -36,7 +36,7 @@ fn read(subject: &Subject<'_>) -> Reading {
         ("base slice ns", "sys/kernel/debug/sched/base_slice_ns"),
         ("clamp max", "proc/sys/kernel/sched_util_clamp_max"),
     ];
-    parts_of_files(subject.place(), &files, "this kernel does not report it")
+    parts_of_files(task.kernel_files(), &files, "this kernel does not report it")
 }
 
 fn known(_: &Value, _: &Value) -> Known {

@@ -2,7 +2,7 @@
 
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
-use crate::subject::Subject;
+use crate::task_files::TaskFiles;
 use crate::toggles::OF_MACHINE;
 
 /// The factor.
@@ -25,9 +25,9 @@ pub const SELINUX: Factor = Factor {
     toggle: OF_MACHINE,
 };
 
-fn read(subject: &Subject<'_>) -> Reading {
+fn read(task: &TaskFiles<'_>) -> Reading {
     let word = |text: String| Value::text(if text.trim() == "1" { "enforcing" } else { "permissive" });
-    Reading::of(subject.place().read("sys/fs/selinux/enforce").map(word), "SELinux is not loaded")
+    Reading::of(task.kernel_files().read("sys/fs/selinux/enforce").map(word), "SELinux is not loaded")
 }
 
 fn known(_: &Value, _: &Value) -> Known {

@@ -28,8 +28,8 @@ pub enum Missing {
     Failed(String),
 }
 
-/// Where files are read.
-pub enum Place {
+/// The kernel's files, by where they are read.
+pub enum KernelFiles {
     /// This machine. A process can hold back who reads its files, so these are read by a child.
     Here(RefCell<ProcessFiles>),
     /// A copy: below it `proc/PID/status`, `sys/...` as on the machine, or the files of `/proc/PID` themselves.
@@ -38,7 +38,7 @@ pub enum Place {
     Status(String),
 }
 
-impl Place {
+impl KernelFiles {
     /// This machine.
     pub fn here() -> Self {
         Self::Here(RefCell::default())
@@ -152,20 +152,20 @@ mod tests {
     #[test]
     fn a_copy_is_read_without_following_links_and_links_are_given_as_text() {
         let directory = tempfile::tempdir().unwrap();
-        let place = Place::Saved(directory.path().to_owned());
+        let kernel_files = KernelFiles::Saved(directory.path().to_owned());
         std::fs::write(directory.path().join("status"), "Name:\tx\n").unwrap();
         std::fs::write(directory.path().join("cwd"), "/data\n").unwrap();
         std::os::unix::fs::symlink("/etc/hostname", directory.path().join("exe")).unwrap();
-        assert_eq!(place.read("status").unwrap(), "Name:\tx\n");
-        assert_eq!(place.link("cwd").unwrap(), "/data");
-        assert_eq!(place.link("exe").unwrap(), "/etc/hostname");
-        assert!(matches!(place.read("exe"), Err(Missing::Failed(_))));
-        assert_eq!(place.read("none"), Err(Missing::NotSaved));
+        assert_eq!(kernel_files.read("status").unwrap(), "Name:\tx\n");
+        assert_eq!(kernel_files.link("cwd").unwrap(), "/data");
+        assert_eq!(kernel_files.link("exe").unwrap(), "/etc/hostname");
+        assert!(matches!(kernel_files.read("exe"), Err(Missing::Failed(_))));
+        assert_eq!(kernel_files.read("none"), Err(Missing::NotSaved));
     }
 
     #[test]
     fn the_reason_is_the_kernels_own() {
-        let here = Place::here();
+        let here = KernelFiles::here();
         for process in ["self".to_owned(), std::process::id().to_string()] {
             assert_eq!(here.read(&format!("proc/{process}/no_such_file")), Err(Missing::Absent));
             assert!(here.read(&format!("proc/{process}/status")).unwrap().contains("Pid:"));
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn on_this_machine_only_files_of_the_kernels_are_read() {
-        let here = Place::here();
+        let here = KernelFiles::here();
         for path in ["etc/hostname", "proc/../etc/hostname", "proc/1/../../etc/hostname", "/etc/hostname", "tmp", ""] {
             assert!(matches!(here.read(path), Err(Missing::Failed(why)) if why.contains("not a file of")), "{path}");
             assert!(here.list(path).is_err() && here.link(path).is_err(), "{path}");
@@ -193,7 +193,7 @@ mod tests {
         // In a thread that the test need not wait for.
         let (sender, receiver) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            let here = Place::here();
+            let here = KernelFiles::here();
             let held = ["environ", "cmdline", "numa_maps"].map(|file| here.read(&format!("proc/{pid}/{file}")));
             sender.send((held, here.read(&format!("proc/{pid}/status")), Snapshot::of_process(pid).is_ok())).unwrap();
         });
@@ -213,6 +213,6 @@ mod tests {
         for name in ["b", "c", "a"] {
             std::fs::write(directory.path().join(name), "").unwrap();
         }
-        assert_eq!(Place::Saved(directory.path().to_owned()).list("").unwrap(), ["a", "b", "c"]);
+        assert_eq!(KernelFiles::Saved(directory.path().to_owned()).list("").unwrap(), ["a", "b", "c"]);
     }
 }

@@ -1,13 +1,13 @@
-//! The process or thread whose factors are read: its files, each read once.
+//! The files of the process or thread whose factors are read, each read once.
 
-use crate::place::{Missing, Place};
+use crate::kernel_files::{KernelFiles, Missing};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// One process, or one thread of it.
-pub struct Subject<'a> {
-    place: &'a Place,
+/// The files of one process, or of one thread of it.
+pub struct TaskFiles<'a> {
+    kernel_files: &'a KernelFiles,
     /// Where the files of it are: `proc/7`, `proc/7/task/9`, or the copy itself.
     directory: String,
     /// The same for files that the kernel has for a process only, but shows below the thread's number as well.
@@ -16,32 +16,32 @@ pub struct Subject<'a> {
     texts: RefCell<BTreeMap<String, Result<Rc<str>, Missing>>>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> TaskFiles<'a> {
     /// The files of a process.
-    pub fn process(place: &'a Place, directory: &str, pid: Option<u32>) -> Self {
-        Self::new(place, directory.to_owned(), directory.to_owned(), pid)
+    pub fn process(kernel_files: &'a KernelFiles, directory: &str, pid: Option<u32>) -> Self {
+        Self::new(kernel_files, directory.to_owned(), directory.to_owned(), pid)
     }
 
     /// The files of a thread of the process whose files are in `process`.
-    pub fn thread(place: &'a Place, process: &str, tid: u32) -> Self {
+    pub fn thread(kernel_files: &'a KernelFiles, process: &str, tid: u32) -> Self {
         let directory = joined(process, &format!("task/{tid}"));
         // Each thread has a directory of its own that no listing shows (proc(5), /proc/tid).
-        let as_process = if place.is_here() { format!("proc/{tid}") } else { directory.clone() };
-        Self::new(place, directory, as_process, Some(tid))
+        let as_process = if kernel_files.is_here() { format!("proc/{tid}") } else { directory.clone() };
+        Self::new(kernel_files, directory, as_process, Some(tid))
     }
 
-    fn new(place: &'a Place, directory: String, as_process: String, id: Option<u32>) -> Self {
-        Self { place, directory, as_process, id, texts: RefCell::default() }
+    fn new(kernel_files: &'a KernelFiles, directory: String, as_process: String, id: Option<u32>) -> Self {
+        Self { kernel_files, directory, as_process, id, texts: RefCell::default() }
     }
 
     /// Where everything is read.
-    pub fn place(&self) -> &'a Place {
-        self.place
+    pub fn kernel_files(&self) -> &'a KernelFiles {
+        self.kernel_files
     }
 
     /// The number to ask the kernel about with a system call: only for what runs on this machine.
     pub fn number_here(&self) -> Option<u32> {
-        self.id.filter(|_| self.place.is_here())
+        self.id.filter(|_| self.kernel_files.is_here())
     }
 
     /// The text of one of its files.
@@ -61,8 +61,8 @@ impl<'a> Subject<'a> {
     }
 
     fn text(&self, path: String) -> Result<Rc<str>, Missing> {
-        let place = self.place;
-        self.texts.borrow_mut().entry(path).or_insert_with_key(|path| place.read(path).map(Rc::from)).clone()
+        let kernel_files = self.kernel_files;
+        self.texts.borrow_mut().entry(path).or_insert_with_key(|path| kernel_files.read(path).map(Rc::from)).clone()
     }
 
     /// Where one of its links leads.
@@ -70,7 +70,7 @@ impl<'a> Subject<'a> {
     /// # Errors
     /// It cannot be read.
     pub fn link(&self, name: &str) -> Result<String, Missing> {
-        self.place.link(&joined(&self.directory, name))
+        self.kernel_files.link(&joined(&self.directory, name))
     }
 
     /// Names in one of its directories.
@@ -78,7 +78,7 @@ impl<'a> Subject<'a> {
     /// # Errors
     /// It cannot be read.
     pub fn list(&self, name: &str) -> Result<Vec<String>, Missing> {
-        self.place.list(&joined(&self.directory, name))
+        self.kernel_files.list(&joined(&self.directory, name))
     }
 
     /// A field of `status` (proc_pid_status(5)), without spaces around it.
@@ -93,7 +93,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// A path inside the place; the copy of a process alone has its files at the top.
+/// A path among the files; the copy of a process alone has its files at the top.
 pub(crate) fn joined(directory: &str, name: &str) -> String {
     if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
 }
