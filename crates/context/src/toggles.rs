@@ -17,7 +17,7 @@ mod setting;
 mod tests;
 mod toggle;
 
-pub(crate) use contrast::{Contrast, How, Outcome, Part, both, or_none, words};
+pub(crate) use contrast::{Contrast, DifferingPart, How, Outcome, both, or_none, words};
 pub use error::ToggleError;
 pub(crate) use groups::GroupFile;
 pub use here::Here;

@@ -4,7 +4,7 @@ use super::control_groups::explains_affinity;
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, How, Outcome, Part, SYS_NICE, Setting, Toggle, both, or_none};
+use crate::toggles::{Contrast, DifferingPart, How, Outcome, SYS_NICE, Setting, Toggle, both, or_none};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
 use slowpath_process::cpu_list;
@@ -95,7 +95,7 @@ fn set_cpus(contrast: &Contrast<'_>, list: Option<&str>) -> Result<Vec<Setting>,
     }
 }
 
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     let part = |(name, fast, slow): (&str, Option<&str>, Option<&str>)| {
         let list = LISTS.iter().find(|list| list.name == name);
         let outcome = match list.map(|list| (list, list.set)) {
@@ -107,7 +107,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
                 "only a cgroup (cpuset.mems) restricts memory nodes, and the recorded one does not say so".to_owned(),
             ),
         };
-        Part::whole(or_none(fast), or_none(slow), outcome).named(name)
+        DifferingPart::whole(or_none(fast), or_none(slow), outcome).named(name)
     };
     contrast.differing().into_iter().map(part).collect()
 }

@@ -3,7 +3,7 @@
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, How, Outcome, Part, SYS_NICE, Setting, Toggle, both};
+use crate::toggles::{Contrast, DifferingPart, How, Outcome, SYS_NICE, Setting, Toggle, both};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
 
@@ -77,7 +77,7 @@ enum Session {
     Own { nice: i32 },
 }
 
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     let own = contrast.here.value(AUTOGROUP.name);
     let session = |value: Option<&Value>| match value {
         Some(value)
@@ -113,5 +113,5 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         };
         both(set(fast), set(slow), &HOW)
     };
-    vec![Part::whole(session_in_words(fast), session_in_words(slow), outcome)]
+    vec![DifferingPart::whole(session_in_words(fast), session_in_words(slow), outcome)]
 }

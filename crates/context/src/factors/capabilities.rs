@@ -3,7 +3,7 @@
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, How, Outcome, Part, SETPCAP, Setting, Toggle, both, words};
+use crate::toggles::{Contrast, DifferingPart, How, Outcome, SETPCAP, Setting, Toggle, both, words};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
 
@@ -68,7 +68,7 @@ const HOW: How = How {
     sham: "the capabilities of the fast context, set in the same way",
 };
 
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     let mask = |value: Option<&Value>, part: &str| {
         value.and_then(|value| value.part(part)).map_or(Some(0), |mask| u64::from_str_radix(mask, 16).ok())
     };
@@ -107,5 +107,5 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         return Vec::new();
     }
     let outcome = both(step(contrast.fast, users.0), step(contrast.slow, users.1), &HOW);
-    vec![Part::whole(words(contrast.fast), words(contrast.slow), outcome)]
+    vec![DifferingPart::whole(words(contrast.fast), words(contrast.slow), outcome)]
 }

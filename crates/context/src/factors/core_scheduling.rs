@@ -4,7 +4,7 @@ use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::system_calls;
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, How, Part, Setting, Toggle};
+use crate::toggles::{Contrast, DifferingPart, How, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
 
@@ -63,7 +63,7 @@ const HOW: How = How {
     sham: "nothing: no call creates a cookie without effect",
 };
 
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     contrast.whole(&HOW, |value| {
         let own = contrast.here.value("core_scheduling");
         let Some(own) = own else { return Err("this kernel or its CPUs have no core scheduling".to_owned()) };

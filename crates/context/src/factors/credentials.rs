@@ -3,7 +3,7 @@
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, How, Part, SETGID, SETUID, Setting, Toggle};
+use crate::toggles::{Contrast, DifferingPart, How, SETGID, SETUID, Setting, Toggle};
 use slowpath_launch::Metric;
 use slowpath_process::Credentials;
 
@@ -64,7 +64,7 @@ const HOW: How = How {
 const DECIDED: &str = "who the command runs as is decided by who starts it (--user), and by no context: --trust-context takes it all \
                        the same";
 
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     let here = contrast.here;
     contrast.whole_of(&HOW, |value, context| {
         let value = value.ok_or("it is not known")?;

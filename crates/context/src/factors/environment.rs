@@ -10,7 +10,7 @@ use crate::reading::{Reading, Value};
 use crate::remedy::Remedy;
 use crate::snapshot::Snapshot;
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, Here, How, Outcome, Part, Setting, Toggle, both, or_none};
+use crate::toggles::{Contrast, DifferingPart, Here, How, Outcome, Setting, Toggle, both, or_none};
 use crate::trust::OTHER_CODE;
 use slowpath_launch::Metric;
 use std::collections::BTreeMap;
@@ -141,7 +141,7 @@ fn is_text(value: &str) -> bool {
     !value.contains(char::REPLACEMENT_CHARACTER)
 }
 
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     let set = |name: &str, value: Option<&str>, context: &Snapshot| {
         let is_harmless = |value: &str| is_harmless(name, value);
         if !contrast.here.is_own(context) && !value.map_or_else(|| is_harmless_name(name), is_harmless) {
@@ -171,7 +171,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         } else {
             both(set(name, fast, contrast.contexts.0), set(name, slow, contrast.contexts.1), &HOW)
         };
-        Part::whole(or_none(fast), or_none(slow), outcome).named(name)
+        DifferingPart::whole(or_none(fast), or_none(slow), outcome).named(name)
     };
     differing.into_iter().map(part).collect()
 }

@@ -6,7 +6,7 @@ use crate::kernel_files::Missing;
 use crate::reading::{Reading, Value};
 use crate::snapshot::Snapshot;
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, How, Outcome, Part, Setting, Toggle, both, or_none};
+use crate::toggles::{Contrast, DifferingPart, How, Outcome, Setting, Toggle, both, or_none};
 use crate::trust::OTHER_CODE;
 use procfs_core::FromRead;
 use procfs_core::process::{MountInfo, MountInfos};
@@ -116,7 +116,7 @@ const HOW: How = How {
     sham: "the directory of the fast context, entered in the same way",
 };
 
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     let set = |path: Option<&str>, context: &Snapshot| {
         // A command can be a relative path, and most look for files in their directory.
         if !contrast.here.is_own(context) {
@@ -140,7 +140,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
             }
             _ => Outcome::Not("something else is mounted there, for all programs of its mount namespace".to_owned()),
         };
-        Part::whole(or_none(fast), or_none(slow), outcome).named(role)
+        DifferingPart::whole(or_none(fast), or_none(slow), outcome).named(role)
     };
     contrast.differing().into_iter().map(part).collect()
 }

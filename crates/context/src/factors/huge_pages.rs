@@ -3,7 +3,7 @@
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, How, Part, Setting, Toggle};
+use crate::toggles::{Contrast, DifferingPart, How, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
 
@@ -53,7 +53,7 @@ const HOW: How = How {
     sham: "the same call with the other answer: huge pages stay allowed",
 };
 
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     contrast.whole(&HOW, |value| {
         let disabled = match value {
             Some(Value::Text(word)) => word != ALLOWED,

@@ -4,7 +4,7 @@ use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::system_calls;
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, How, Part, SYS_ADMIN, SYS_NICE, Setting, Toggle};
+use crate::toggles::{Contrast, DifferingPart, How, SYS_ADMIN, SYS_NICE, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
 
@@ -73,7 +73,7 @@ const HOW: How = How {
     sham: "the priority of the fast context, set in the same way",
 };
 
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     contrast.whole(&HOW, |value| {
         let word = match value {
             Some(Value::Text(word)) => word.as_str(),

@@ -3,7 +3,7 @@
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, Here, How, Part, SYS_RESOURCE, Setting, Toggle, both, or_none};
+use crate::toggles::{Contrast, DifferingPart, Here, How, SYS_RESOURCE, Setting, Toggle, both, or_none};
 use slowpath_launch::Metric;
 use slowpath_launch::{Limit, LimitKind};
 
@@ -83,10 +83,10 @@ const KINDS: [(&str, LimitKind); 16] = [
     ("realtime_timeout", LimitKind::Rttime),
 ];
 
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     let part = |(name, fast, slow): (&str, Option<&str>, Option<&str>)| {
         let set = |value: Option<&str>| limit(name, value, contrast.here).map(|limit| vec![Setting::Limit(limit)]);
-        Part::whole(or_none(fast), or_none(slow), both(set(fast), set(slow), &HOW)).named(name)
+        DifferingPart::whole(or_none(fast), or_none(slow), both(set(fast), set(slow), &HOW)).named(name)
     };
     contrast.differing().into_iter().map(part).collect()
 }

@@ -6,7 +6,7 @@
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, Outcome, Part, Toggle};
+use crate::toggles::{Contrast, DifferingPart, Outcome, Toggle};
 use object::elf;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{FileKind, ReadCache, ReadCacheOps, ReadRef};
@@ -179,7 +179,7 @@ fn known(a: &Value, b: &Value) -> Known {
 const MOST_NAMES: usize = 5;
 
 /// What is mapped follows from the command, and from variables and files that are factors themselves.
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     let differing = contrast.differing();
     if differing.is_empty() {
         return Vec::new();
@@ -209,7 +209,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
     };
     let fast = differing.iter().filter(|one| one.1.is_some()).map(|one| one.0).collect();
     let slow = differing.iter().filter(|one| one.2.is_some()).map(|one| one.0).collect();
-    vec![Part::whole(in_words(fast), in_words(slow), outcome)]
+    vec![DifferingPart::whole(in_words(fast), in_words(slow), outcome)]
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, How, Part, Setting, Toggle};
+use crate::toggles::{Contrast, DifferingPart, How, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
 use slowpath_process::cpu_list;
@@ -71,7 +71,7 @@ const MODES: [(&str, u32); 7] = [
     ("weighted interleave", 6),
 ];
 
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     contrast.whole(&HOW, |value| {
         let words = match value {
             Some(Value::Set(words)) => words,

@@ -3,7 +3,7 @@
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, How, Outcome, Part, SYS_ADMIN, Setting, Toggle};
+use crate::toggles::{Contrast, DifferingPart, How, Outcome, SYS_ADMIN, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
 
@@ -45,7 +45,7 @@ const HOW: How = How {
     sham: "nothing: no form of the call is without effect",
 };
 
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     // Only an administrator can put on a filter without it.
     if contrast.differs("seccomp", Some("filters")) && !contrast.here.may(SYS_ADMIN) {
         return contrast

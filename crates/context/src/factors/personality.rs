@@ -4,7 +4,7 @@ use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::kernel_files::Missing;
 use crate::reading::{Reading, Value};
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, How, Part, Setting, Toggle};
+use crate::toggles::{Contrast, DifferingPart, How, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
 use std::collections::BTreeSet;
@@ -70,7 +70,7 @@ const HOW: How = How {
     sham: "the flags of the fast context, set in the same way",
 };
 
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     contrast.whole(&HOW, |value| {
         let Some(Value::Set(words)) = value else { return Err("it is not known".to_owned()) };
         let flag = |word: &String| match FLAGS.iter().find(|(_, known)| known == word) {

@@ -4,7 +4,7 @@ use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::kernel_files::Missing;
 use crate::reading::{Reading, Value};
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, Here, How, Part, SYS_NICE, Setting, Toggle};
+use crate::toggles::{Contrast, DifferingPart, Here, How, SYS_NICE, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
 use slowpath_process::StatLine;
@@ -72,7 +72,7 @@ const HOW: How = How {
     sham: "the policy, priority and nice value of the fast context, set in the same way",
 };
 
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     contrast.whole(&HOW, |value| Ok(vec![Setting::Step(step(value, contrast.here)?)]))
 }
 

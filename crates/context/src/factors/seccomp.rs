@@ -5,7 +5,7 @@ use crate::kernel_files::Missing;
 use crate::reading::{Reading, Value};
 use crate::snapshot::Snapshot;
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, How, Outcome, Part, SYS_ADMIN, Setting, Toggle, both, or_none};
+use crate::toggles::{Contrast, DifferingPart, How, Outcome, SYS_ADMIN, Setting, Toggle, both, or_none};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
 
@@ -81,7 +81,7 @@ const HOW: How = How {
 const COMPARISONS: u32 = 60;
 
 /// For a command that is not root's they go with no_new_privs, whoever made them. Filters are put on so that they do not restrict speculation: that is another factor, and toggled by itself.
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     if contrast.is_same() && contrast.contexts.0.filters == contrast.contexts.1.filters {
         return Vec::new();
     }
@@ -141,7 +141,7 @@ fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
         Outcome::Set { settings, .. } if settings[0] == settings[1] => return Vec::new(),
         outcome => outcome,
     };
-    vec![Part::whole(filters_in_words(contrast.fast, &fast), filters_in_words(contrast.slow, &slow), outcome)]
+    vec![DifferingPart::whole(filters_in_words(contrast.fast, &fast), filters_in_words(contrast.slow, &slow), outcome)]
 }
 
 /// A filter that allows every call after it has compared the first argument with many values, so that the kernel cannot answer

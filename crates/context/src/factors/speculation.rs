@@ -9,7 +9,7 @@ use crate::kernel_files::Missing;
 use crate::reading::{Reading, Value};
 use crate::system_calls;
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, How, Part, Setting, Toggle};
+use crate::toggles::{Contrast, DifferingPart, How, Setting, Toggle};
 use slowpath_launch::Metric;
 use slowpath_launch::{ContextStep, Speculation, SpeculationState};
 
@@ -148,7 +148,7 @@ const HOW: How = How {
 /// `PR_SPEC_PRCTL`: each thread can choose (Documentation/userspace-api/spec_ctrl.rst).
 const CHOSEN_BY_THREAD: i32 = 1;
 
-fn parts(contrast: &Contrast<'_>, of: Speculation) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>, of: Speculation) -> Vec<DifferingPart> {
     contrast.whole(&HOW, |value| {
         let Some(Value::Text(state)) = value else { return Err("it is not known".to_owned()) };
         let number = match of {

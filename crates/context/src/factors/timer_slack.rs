@@ -4,7 +4,7 @@ use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::kernel_files::Missing;
 use crate::reading::{Reading, Value};
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, How, Outcome, Part, Setting, Toggle};
+use crate::toggles::{Contrast, DifferingPart, How, Outcome, Setting, Toggle};
 use slowpath_launch::ContextStep;
 use slowpath_launch::Metric;
 
@@ -54,7 +54,7 @@ const HOW: How = How {
     sham: "the slack of the fast context, set in the same way",
 };
 
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     // Real-time threads have none, whatever was asked for (kernel/sched/syscalls.c, __setscheduler_params). What the same thread would have
     // without its priority cannot be read: the launcher's own, as long as nobody set one.
     let number = |value: Option<&Value>| value.and_then(Value::number).and_then(|ns| u64::try_from(ns).ok());

@@ -3,7 +3,7 @@
 use crate::factor::{Factor, Former, Known, Lasts, Remedies, Scope, Weight};
 use crate::reading::{Reading, Value};
 use crate::task_files::TaskFiles;
-use crate::toggles::{Contrast, How, Part, Setting, Toggle};
+use crate::toggles::{Contrast, DifferingPart, How, Setting, Toggle};
 use slowpath_launch::Metric;
 use slowpath_launch::{ContextStep, SchedulingAttributes};
 
@@ -63,7 +63,7 @@ const HOW: How = How {
     sham: "the bounds of the fast context, set in the same way",
 };
 
-fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     contrast.whole(&HOW, |value| {
         let value = value.ok_or("this kernel has no utilisation clamps (CONFIG_UCLAMP_TASK)")?;
         if contrast.here.value("utilization_clamp").is_none() {

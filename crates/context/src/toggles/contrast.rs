@@ -30,7 +30,7 @@ pub(crate) struct How {
 
 /// One part of a difference.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct DifferingPart {
     /// Its name; none where the factor has no parts.
     pub(crate) part: Option<String>,
     pub(crate) fast: String,
@@ -49,7 +49,7 @@ pub(crate) enum Outcome {
     Not(String),
 }
 
-impl Part {
+impl DifferingPart {
     pub(crate) fn whole(fast: String, slow: String, outcome: Outcome) -> Self {
         Self { part: None, fast, slow, outcome }
     }
@@ -68,7 +68,11 @@ impl<'a> Contrast<'a> {
     }
 
     /// The factor as a whole, each value set by what `set` makes of it.
-    pub(crate) fn whole(&self, how: &How, set: impl Fn(Option<&Value>) -> Result<Vec<Setting>, String>) -> Vec<Part> {
+    pub(crate) fn whole(
+        &self,
+        how: &How,
+        set: impl Fn(Option<&Value>) -> Result<Vec<Setting>, String>,
+    ) -> Vec<DifferingPart> {
         self.whole_of(how, |value, _| set(value))
     }
 
@@ -77,17 +81,21 @@ impl<'a> Contrast<'a> {
         &self,
         how: &How,
         set: impl Fn(Option<&Value>, &Snapshot) -> Result<Vec<Setting>, String>,
-    ) -> Vec<Part> {
+    ) -> Vec<DifferingPart> {
         if self.is_same() {
             return Vec::new();
         }
         let outcome = both(set(self.fast, self.contexts.0), set(self.slow, self.contexts.1), how);
-        vec![Part::whole(words(self.fast), words(self.slow), outcome)]
+        vec![DifferingPart::whole(words(self.fast), words(self.slow), outcome)]
     }
 
     /// The factor as a whole, which is not set.
-    pub(crate) fn not(&self, outcome: Outcome) -> Vec<Part> {
-        if self.is_same() { Vec::new() } else { vec![Part::whole(words(self.fast), words(self.slow), outcome)] }
+    pub(crate) fn not(&self, outcome: Outcome) -> Vec<DifferingPart> {
+        if self.is_same() {
+            Vec::new()
+        } else {
+            vec![DifferingPart::whole(words(self.fast), words(self.slow), outcome)]
+        }
     }
 
     /// The parts of a table that differ: name, value in the fast context, in the slow one.

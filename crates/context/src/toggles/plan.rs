@@ -1,6 +1,6 @@
 //! What of the difference between two contexts becomes a candidate, and what only follows from others or stays.
 
-use super::contrast::{Contrast, Outcome, Part, or_none, words};
+use super::contrast::{Contrast, DifferingPart, Outcome, or_none, words};
 use super::error::ToggleError;
 use super::here::Here;
 use super::prepared::Prepared;
@@ -161,9 +161,9 @@ impl Plan {
         if a == b && !filters_differ {
             return;
         }
-        let known = |part: &Part| known_of(factor, part.part.as_deref(), a, b);
+        let known = |part: &DifferingPart| known_of(factor, part.part.as_deref(), a, b);
         if factor.lasts == Lasts::Moment {
-            let part = Part::whole(words(a), words(b), Outcome::Follows(OF_THE_MOMENT.to_owned()));
+            let part = DifferingPart::whole(words(a), words(b), Outcome::Follows(OF_THE_MOMENT.to_owned()));
             self.follows.push(remaining(factor, &part, known(&part)));
             return;
         }
@@ -230,7 +230,8 @@ impl Plan {
             if own == Some(value) {
                 continue;
             }
-            let part = Part::whole(value.clone(), or_none(own), Outcome::Not(OTHER_CODE.to_owned())).named(name);
+            let part =
+                DifferingPart::whole(value.clone(), or_none(own), Outcome::Not(OTHER_CODE.to_owned())).named(name);
             let known = factors::environment::of_variable(name, value, own);
             self.lacking.push(remaining(factor, &part, known));
         }
@@ -260,10 +261,10 @@ fn parts_of(
     a: Option<&Value>,
     b: Option<&Value>,
     here: &Here,
-) -> Vec<Part> {
+) -> Vec<DifferingPart> {
     match factor.toggle {
         Toggle::Parts(parts) => parts(&Contrast { fast: a, slow: b, contexts: (fast, slow), here }),
-        Toggle::Never(why) => vec![Part::whole(words(a), words(b), Outcome::Not(why.to_owned()))],
+        Toggle::Never(why) => vec![DifferingPart::whole(words(a), words(b), Outcome::Not(why.to_owned()))],
     }
 }
 
@@ -278,15 +279,15 @@ fn known_of(factor: &Factor, part: Option<&str>, a: Option<&Value>, b: Option<&V
     (factor.known)(&only(a), &only(b))
 }
 
-fn name(factor: &Factor, part: &Part) -> String {
+fn name(factor: &Factor, part: &DifferingPart) -> String {
     part.part.as_ref().map_or_else(|| factor.name.to_owned(), |part| format!("{} {part}", factor.name))
 }
 
-fn title(factor: &Factor, part: &Part) -> String {
+fn title(factor: &Factor, part: &DifferingPart) -> String {
     part.part.as_ref().map_or_else(|| factor.title.to_owned(), |part| format!("{}: {}", factor.title, part))
 }
 
-fn remaining(factor: &Factor, part: &Part, known: Known) -> Remaining {
+fn remaining(factor: &Factor, part: &DifferingPart, known: Known) -> Remaining {
     let why = match &part.outcome {
         Outcome::Follows(why) | Outcome::Not(why) => why.clone(),
         Outcome::Set { .. } => String::new(),

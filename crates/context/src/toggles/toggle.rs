@@ -1,12 +1,12 @@
 //! What a factor declares of how a launch gets another value.
 
-use super::contrast::{Contrast, Part};
+use super::contrast::{Contrast, DifferingPart};
 
 /// How a factor's difference gets into a launch; one in each factor's file.
 #[derive(Clone, Copy)]
 pub(crate) enum Toggle {
     /// It names the parts in which two contexts differ, and how each is set.
-    Parts(fn(&Contrast<'_>) -> Vec<Part>),
+    Parts(fn(&Contrast<'_>) -> Vec<DifferingPart>),
     /// Why it cannot be set.
     Never(&'static str),
 }

@@ -2,7 +2,7 @@
 
 use super::hierarchy::HUGE_PAGE_LIMIT;
 use crate::reading::Value;
-use crate::toggles::{Contrast, GroupFile, How, Outcome, Part, SYS_NICE, Setting, both, or_none};
+use crate::toggles::{Contrast, DifferingPart, GroupFile, How, Outcome, SYS_NICE, Setting, both, or_none};
 use slowpath_launch::Metric;
 
 /// What may stand in a file.
@@ -105,7 +105,7 @@ const STORAGE: How = How {
 };
 
 /// The parts that differ, in the order in which their files are written.
-pub(super) fn parts(contrast: &Contrast<'_>) -> Vec<Part> {
+pub(super) fn parts(contrast: &Contrast<'_>) -> Vec<DifferingPart> {
     let differing = contrast.differing();
     let own = contrast.here.value("control_groups");
     let mut parts = Vec::new();
@@ -130,7 +130,7 @@ struct OnePart<'a> {
 }
 
 impl OnePart<'_> {
-    fn applied(&self) -> Part {
+    fn applied(&self) -> DifferingPart {
         match self.name {
             "cpu.max" => self.set(&QUOTA, |quota| self.quota(quota)),
             "processor_period_us" if self.contrast.differs("control_groups", Some("cpu.max")) => {
@@ -156,14 +156,14 @@ impl OnePart<'_> {
         }
     }
 
-    fn set(&self, how: &How, set: impl Fn(Option<&str>) -> Result<Vec<Setting>, String>) -> Part {
+    fn set(&self, how: &How, set: impl Fn(Option<&str>) -> Result<Vec<Setting>, String>) -> DifferingPart {
         let outcome = both(set(self.fast), set(self.slow), how);
-        Part::whole(or_none(self.fast), or_none(self.slow), outcome)
+        DifferingPart::whole(or_none(self.fast), or_none(self.slow), outcome)
     }
 
-    fn follows(&self, why: &str) -> Part {
+    fn follows(&self, why: &str) -> DifferingPart {
         let outcome = Outcome::Follows(why.to_owned());
-        Part::whole(or_none(self.fast), or_none(self.slow), outcome)
+        DifferingPart::whole(or_none(self.fast), or_none(self.slow), outcome)
     }
 
     /// Files of the group of a controller.
@@ -304,7 +304,7 @@ impl OnePart<'_> {
     }
 
     /// `huge_page_limit 2MB` and so on.
-    fn huge_page_limit(&self) -> Part {
+    fn huge_page_limit(&self) -> DifferingPart {
         let Some(size) = self.name.strip_prefix(HUGE_PAGE_LIMIT) else {
             return self.set(&MEMORY, |_| Err("slowpath does not know how it is set".to_owned()));
         };
