@@ -1,10 +1,10 @@
 //! Where in a program a thread waits, by the stack that the recorder took: the functions, and which of them asked the C library to wait.
 
-use crate::stacks::call_stacks::{CallStacks, Place, StackPath};
+use crate::stacks::call_stacks::{CallStacks, CodeFrame, Place, StackPath};
 use crate::time::ledger::Category;
 
-/// Functions of a stack that are shown, or more where the one that asked the C library to wait is further out: with its debug information
-/// a name lookup alone is ten of them.
+/// Functions of a stack that are shown. Where the caller is further out, all up to it: with the debug information of the C library a name
+/// lookup alone is ten functions.
 const MOST_FUNCTIONS: usize = 8;
 
 /// Beginnings of the names of files with the C library, whose functions wait for their callers.
@@ -34,26 +34,24 @@ impl WaitPlace {
         call_stacks: Option<&CallStacks<'_>>,
     ) -> Self {
         let mut place = Self { category: category.words().to_owned(), syscall, ..Self::default() };
-        let (Some(stacks), mut path) = (call_stacks, stack) else { return place };
-        while let Some(at) = path.filter(|_| place.caller.is_none() || place.functions.len() < MOST_FUNCTIONS) {
-            let frame = &stacks.frames()[stacks.frame_number(at) as usize];
-            path = stacks.caller(at);
-            if matches!(frame.place, Place::Kernel(_)) {
-                continue;
+        let Some(stacks) = call_stacks else { return place };
+        let path = std::iter::successors(stack, |at| stacks.caller(*at));
+        let frames = path.map(|at| &stacks.frames()[stacks.frame_number(at) as usize]);
+        let frames: Vec<&CodeFrame<'_>> = frames.filter(|frame| !matches!(frame.place, Place::Kernel(_))).collect();
+        let caller = frames.iter().position(|frame| !waits_for_its_caller(frame)).filter(|at| is_code(frames[*at]));
+        for (number, frame) in frames.iter().enumerate() {
+            if caller == Some(number)
+                && let Some(function) = frame.functions.first()
+            {
+                place.caller = Some(place.functions.len());
+                place.has_name = function.named;
             }
-            let file = frame.place.name();
-            let is_library = WAITING_FILES.iter().any(|start| file.starts_with(start));
-            for function in &frame.functions {
-                if place.caller.is_none() && !is_library {
-                    place.caller = Some(place.functions.len());
-                    place.has_name = function.named;
-                }
-                place.functions.push(function.name.clone().into_owned());
+            place.functions.extend(frame.functions.iter().map(|function| function.name.clone().into_owned()));
+            if place.functions.len() >= MOST_FUNCTIONS && caller.is_none_or(|caller| caller <= number) {
+                break;
             }
         }
-        if place.caller.is_none() {
-            place.functions.truncate(MOST_FUNCTIONS);
-        }
+        place.functions.truncate(place.caller.map_or(MOST_FUNCTIONS, |caller| MOST_FUNCTIONS.max(caller + 1)));
         place
     }
 
@@ -66,4 +64,15 @@ impl WaitPlace {
     pub fn named(&self) -> Option<&str> {
         self.functions.get(self.caller?).map(String::as_str)
     }
+}
+
+/// Whether it is in the C library.
+fn waits_for_its_caller(frame: &CodeFrame<'_>) -> bool {
+    let file = frame.place.name();
+    WAITING_FILES.iter().any(|start| file.starts_with(start))
+}
+
+/// Whether it is known where the frame is: what a stack that ends early, or a damaged one, has there is nobody's function.
+fn is_code(frame: &CodeFrame<'_>) -> bool {
+    !matches!(frame.place, Place::Truncated(_) | Place::Unknown)
 }
