@@ -191,8 +191,9 @@ impl Drop for TraceHooks {
 /// Follows the command to its end, or until `stop`, and lets go what still runs then.
 fn traced(mut watch: Watch, stop: &AtomicBool) -> Result<Traced, TraceError> {
     let ended = watch.follow(stop)?;
-    let released = release::all(&mut watch)?;
-    Ok(Traced { trace: watch.finish(ended)?, released })
+    let released = release::all(watch)?;
+    let processes = released.processes;
+    Ok(Traced { trace: released.trace(ended)?, released: processes })
 }
 
 /// What the tracer reads, for the fuzzers.

@@ -1,16 +1,34 @@
 //! The end of a trace: whatever still runs is stopped, gets its bytes back, and goes on without a tracer.
 
+use super::collected::Collected;
 use super::error::TraceError;
 use super::machine::BREAKPOINT_CODE;
+use super::program::Programs;
 use super::ptrace::{self, Change, EVENT_STOP};
 use super::watch::Watch;
+use crate::trace_file::{Ended, Trace};
 use slowpath_process::StatLine;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::rc::Rc;
 
-/// Lets everything go; gives the number of processes that there were.
-pub(super) fn all(watch: &mut Watch) -> Result<usize, TraceError> {
+/// What is left of a trace once nothing is followed any more.
+pub(super) struct Released {
+    /// Processes that still ran.
+    pub processes: usize,
+    collected: Collected,
+    programs: Programs,
+}
+
+impl Released {
+    /// The trace.
+    pub fn trace(self, ended: Ended) -> Result<Trace, TraceError> {
+        self.collected.finish(self.programs, ended)
+    }
+}
+
+/// Lets everything go. A trace is made of what this gives alone: nothing ends with breakpoints left in a program.
+pub(super) fn all(mut watch: Watch) -> Result<Released, TraceError> {
     // Thread, and the signal that it is to get.
     let mut held: BTreeMap<i32, i32> = BTreeMap::new();
     for tid in watch.tasks.keys() {
@@ -19,11 +37,11 @@ pub(super) fn all(watch: &mut Watch) -> Result<usize, TraceError> {
     loop {
         // The first thread of a process may have ended before the others: it never stops, and its end is reported with theirs.
         watch.tasks.retain(|tid, _| held.contains_key(tid) || !has_ended(*tid));
-        if watch.tasks.keys().all(|tid| held.contains_key(tid) || waits_for_child(watch, &held, *tid)) {
+        if watch.tasks.keys().all(|tid| held.contains_key(tid) || waits_for_child(&watch, &held, *tid)) {
             break;
         }
         match ptrace::wait() {
-            Ok((tid, change)) => hold(watch, &mut held, tid, change)?,
+            Ok((tid, change)) => hold(&mut watch, &mut held, tid, change)?,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.raw_os_error() == Some(libc::ECHILD) => break,
             Err(source) => return Err(TraceError::Call { call: "waitpid", source }),
@@ -42,8 +60,8 @@ pub(super) fn all(watch: &mut Watch) -> Result<usize, TraceError> {
         let _ = ptrace::detach(tid, signal);
         watch.tasks.remove(&tid);
     }
-    makers(watch)?;
-    Ok(processes.len())
+    makers(&mut watch)?;
+    Ok(Released { processes: processes.len(), collected: watch.collected, programs: watch.programs })
 }
 
 /// Lets those go that waited for a child which is free now: they stop when it has executed a program or ended.

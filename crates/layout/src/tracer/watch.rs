@@ -9,7 +9,7 @@ use super::program::Programs;
 use super::ptrace::{self, Change, Changes, EVENT_STOP, SYSTEM_CALL};
 use super::reader::Reader;
 use super::rights::Rights;
-use crate::trace_file::{Ended, Trace};
+use crate::trace_file::Ended;
 use slowpath_process::{ProcessFiles, status_field, status_of};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -34,8 +34,8 @@ pub(super) struct Watch {
     pub tasks: HashMap<i32, Task>,
     /// Threads that stopped before their maker's stop reported them.
     early: HashSet<i32>,
-    programs: Programs,
-    collected: Collected,
+    pub programs: Programs,
+    pub collected: Collected,
     dispositions: Dispositions,
 }
 
@@ -85,11 +85,6 @@ impl Watch {
             }
         }
         Ok(Ended::CommandEnded)
-    }
-
-    /// The trace, once nothing is followed any more.
-    pub fn finish(self, ended: Ended) -> Result<Trace, TraceError> {
-        self.collected.finish(self.programs, ended)
     }
 
     /// A thread stopped or ended.
