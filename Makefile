@@ -88,7 +88,7 @@ lint: report-ui ## format and clippy only
 
 .PHONY: schemas
 schemas: report-ui ## write docs/reference, docs/schemas and the page's types anew from the types
-	UPDATE_DOCS=1 cargo test --quiet --locked -p slowpath-house --test repository -- docs:: the_architecture circles::
+	UPDATE_DOCS=1 cargo test --quiet --locked -p slowpath-house --test repository -- docs:: the_architecture
 	@scripts/fleet-python.sh
 	target/fleet-venv/bin/python -m slowpath_fleet.published_schemas docs/schemas
 	npm --prefix report-ui run --silent types

@@ -34,7 +34,7 @@ impl<'a> TaskFiles<'a> {
         Self { kernel_files, directory, as_process, id, texts: RefCell::default() }
     }
 
-    /// Where everything is read.
+    /// The files of the kernel that these are among.
     pub fn kernel_files(&self) -> &'a KernelFiles {
         self.kernel_files
     }

@@ -1,4 +1,4 @@
-//! Whose word a context is, and what of a stranger's a launch takes without being asked to.
+//! Whose word a context is. Leaves which variables are taken from anybody to [`crate::factors::environment`].
 //!
 //! A context from elsewhere is data that anybody may have written: it never gives a launch more than its user has, and never makes
 //! his command run other code. Which factors ask these questions stands in their own files.

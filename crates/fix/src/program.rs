@@ -2,7 +2,8 @@
 //! heeded.
 //!
 //! Owns these facts: what the recording shows ([`Program::recorded`]), and what the files themselves show ([`Program::look`]; as
-//! the target's user, the files are foreign). Leaves what follows from them to each fix.
+//! the target's user, the files are foreign), and why its allocator would not hear of its environment, which several fixes ask. Leaves what
+//! else follows from them to each fix.
 
 use crate::dynamic_symbols::{bound, imports};
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,7 @@
 //! Circles between files of a crate: files that all use each other, directly or through others of them. None of these
 //! can be understood, tested or moved without the rest.
 //!
-//! Owns finding them in what [`crate::file_uses`] says, and the list of those that are left, which only shrinks: a circle
-//! that is not on it is an error, and so is one on it that is mended.
+//! Owns finding them in what [`crate::file_uses`] says. There are none, and a test keeps it so.
 
 use crate::file_uses::Uses;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,9 +9,6 @@ use std::fmt::Write;
 
 /// Files that use each other, relative to the crate's `src`.
 pub type Circle = BTreeSet<String>;
-
-/// The circles of each crate, none of a crate without.
-pub type Circles = BTreeMap<String, Vec<Circle>>;
 
 /// Files that a file leads to, over any number of others.
 fn reached<'a>(uses: &'a Uses, from: &'a str) -> BTreeSet<&'a str> {
@@ -54,65 +50,6 @@ pub fn shown_uses(circle: &Circle, uses: &Uses) -> String {
     text
 }
 
-/// The list as a file has it: a line with the crate for each circle, and its files below it, indented.
-pub fn shown(circles: &Circles) -> String {
-    let mut text = String::new();
-    for (name, circle) in circles.iter().flat_map(|(name, all)| all.iter().map(move |circle| (name, circle))) {
-        let _ = writeln!(text, "{name}");
-        for file in circle {
-            let _ = writeln!(text, "    {file}");
-        }
-    }
-    text
-}
-
-/// Reads what [`shown`] writes; lines with `#` are comments.
-///
-/// # Errors
-/// A file stands before any crate.
-pub fn listed(text: &str) -> Result<Circles, String> {
-    let mut circles = Circles::new();
-    let mut current = None;
-    for line in text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
-        if let Some(file) = line.strip_prefix("    ") {
-            let circle = current
-                .as_ref()
-                .and_then(|name| circles.get_mut(name))
-                .and_then(|all: &mut Vec<Circle>| all.last_mut());
-            circle.ok_or_else(|| format!("{file} stands before any crate"))?.insert(file.to_owned());
-        } else {
-            circles.entry(line.to_owned()).or_default().push(Circle::new());
-            current = Some(line.to_owned());
-        }
-    }
-    Ok(circles)
-}
-
-/// How the circles of a tree differ from those that are listed.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Differences {
-    /// With the crate: those that are no part of a listed one. These must be mended.
-    pub new: Vec<(String, Circle)>,
-    /// Those of the list that are mended, wholly or in part. The list must forget them.
-    pub mended: Vec<(String, Circle)>,
-}
-
-/// Compares what is there with what is listed.
-pub fn differences(found: &Circles, listed: &Circles) -> Differences {
-    let all = |circles: &Circles| -> Vec<(String, Circle)> {
-        circles.iter().flat_map(|(name, all)| all.iter().map(move |one| (name.clone(), one.clone()))).collect()
-    };
-    let has = |circles: &Circles, name: &str, of: &dyn Fn(&Circle) -> bool| {
-        circles.get(name).is_some_and(|all| all.iter().any(of))
-    };
-    let is_new = |(name, circle): &(String, Circle)| !has(listed, name, &|known| circle.is_subset(known));
-    let is_mended = |(name, known): &(String, Circle)| !has(found, name, &|circle| circle == known);
-    Differences {
-        new: all(found).into_iter().filter(is_new).collect(),
-        mended: all(listed).into_iter().filter(is_mended).collect(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,10 +66,6 @@ mod tests {
         files.iter().map(|file| (*file).to_owned()).collect()
     }
 
-    fn of(name: &str, circles: &[&[&str]]) -> Circles {
-        [(name.to_owned(), circles.iter().map(|files| circle(files)).collect())].into()
-    }
-
     #[test]
     fn files_that_lead_back_to_themselves_are_found_and_those_beside_them_are_not() {
         let uses =
@@ -144,30 +77,5 @@ mod tests {
     #[test]
     fn uses_that_go_one_way_are_no_circle() {
         assert_eq!(circles(&uses(&[("a", "b"), ("b", "c"), ("a", "c")])), Vec::<Circle>::new());
-    }
-
-    #[test]
-    fn the_list_reads_back_as_it_was_written() {
-        let circles: Circles = of("x", &[&["a.rs", "b.rs"], &["c.rs", "d/mod.rs"]]);
-        assert_eq!(listed(&format!("# why\n\n{}", shown(&circles))).unwrap(), circles);
-        assert!(listed("    a.rs\n").is_err());
-    }
-
-    #[test]
-    fn a_circle_that_is_new_or_grows_differs_and_so_does_one_that_shrinks_or_is_gone() {
-        let known = of("x", &[&["a", "b", "c"]]);
-        assert_eq!(differences(&known, &known), Differences::default());
-
-        let new = differences(&of("x", &[&["a", "b", "c"], &["d", "e"]]), &known);
-        assert_eq!((new.new, new.mended.len()), (vec![("x".to_owned(), circle(&["d", "e"]))], 0));
-        let elsewhere = differences(&of("y", &[&["a", "b", "c"]]), &known);
-        assert_eq!((elsewhere.new.len(), elsewhere.mended.len()), (1, 1));
-        let grown = differences(&of("x", &[&["a", "b", "c", "d"]]), &known);
-        assert_eq!((grown.new.len(), grown.mended.len()), (1, 1));
-
-        let shrunk = differences(&of("x", &[&["a", "b"]]), &known);
-        assert_eq!((shrunk.new.len(), shrunk.mended.len()), (0, 1));
-        let gone = differences(&Circles::new(), &known);
-        assert_eq!((gone.new.len(), gone.mended), (0, vec![("x".to_owned(), circle(&["a", "b", "c"]))]));
     }
 }

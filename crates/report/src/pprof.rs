@@ -4,6 +4,7 @@
 //! have their final names: pprof looks nothing up. Each stack is labelled with its process.
 
 use crate::gaps;
+use crate::recording_exports::declaration::first_weight;
 use crate::recording_exports::{ExportOptions, Exported, NotExported, RecordingExport, Work};
 use crate::stack_sums::StackSums;
 use crate::stack_weight::Weight;
@@ -26,8 +27,8 @@ pub const EXPORT: RecordingExport = RecordingExport {
     prepare,
 };
 
-fn prepare<'a>(tables: &'a Tables, options: &ExportOptions) -> Result<Work<'a>, NotExported> {
-    options.recorded_weight(tables)?;
+fn prepare<'a>(tables: &'a Tables, _: &ExportOptions) -> Result<Work<'a>, NotExported> {
+    first_weight(tables)?;
     Ok(Box::new(move |out, to| {
         let notes = gaps::notes(&tables.manifest);
         out.write_all(&profile(tables, &notes).encode_to_vec())?;

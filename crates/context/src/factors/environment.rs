@@ -36,7 +36,7 @@ pub const ENVIRONMENT: Factor = Factor {
     toggle: Toggle::Parts(parts),
 };
 
-/// The part with the size of everything, names that begin with a small letter cannot be a variable above.
+/// The part with the size of everything, in small letters: no name in [`variables`] begins with one.
 pub const BYTES: &str = "bytes of all";
 
 fn read(task: &TaskFiles<'_>) -> Reading {

@@ -1,4 +1,4 @@
-//! What the caller of a launch has and may: where a launch begins, and what it cannot be given.
+//! What the caller of a launch has and may: where a launch begins, and what it cannot be given. Leaves reading it to [`super::caller`].
 
 use crate::factors::control_groups::OwnGroups;
 use crate::reading::{Reading, Value};

@@ -1,6 +1,7 @@
 //! What a launch will need: files and their ranges in the order in which they are asked for, and with which options.
 //!
-//! Owns the plan as data. Leaves making one to [`super::build`], and its form in a file to [`super::file`].
+//! Owns the plan as data. Leaves making one to [`super::build`], its form in a file to [`super::file`], and what
+//! it is as a fix to [`super::fix`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -114,7 +114,7 @@ fn begin<'a>(post: &'a Post<'a>, work: &'a Work) -> Result<Observer<'a>, (SetupS
     let url = watch.url();
     let at_devtools = |error: io::Error| (SetupStage::Devtools, error);
     let (mains, targets) = spec.devtools.then(devtools::pair).transpose().map_err(at_devtools)?.unzip();
-    // Also sent where main does not follow: the sender is whose end it waits for.
+    // Sent also where main does not follow, unless the launcher stays: main waits for the end of whoever sent this.
     if follows || !work.order.stays || mains.is_some() {
         let observing = FromLauncher::Observing { url: url.clone() };
         wire::send_with(post.main, &observing, mains.as_ref()).map_err(process("channel"))?;

@@ -56,12 +56,20 @@ impl ExportOptions {
     /// There are no rows for it, or for any.
     pub(crate) fn recorded_weight(&self, tables: &Tables) -> Result<Weight, NotExported> {
         match self.weight {
-            None => Weight::first_of(tables)
-                .ok_or_else(|| NotExported::not_recorded("samples, waits, faults or memory calls", Weight::Cpu)),
+            None => first_weight(tables),
             Some(weight) if weight.has_rows(tables) => Ok(weight),
             Some(weight) => Err(NotExported::not_recorded(weight.counted(), weight)),
         }
     }
+}
+
+/// The first weight that was recorded.
+///
+/// # Errors
+/// There are no rows for any.
+pub(crate) fn first_weight(tables: &Tables) -> Result<Weight, NotExported> {
+    Weight::first_of(tables)
+        .ok_or_else(|| NotExported::not_recorded("samples, waits, faults or memory calls", Weight::Cpu))
 }
 
 /// Where an export goes.

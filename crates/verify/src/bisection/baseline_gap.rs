@@ -5,15 +5,13 @@ use super::error::BisectionError;
 use super::launches::{Launches, Stage};
 use super::log_ratio::LogRatio;
 use super::outcome::{BaselineGap, Ended, GapAnswer, Reproduction};
-use super::settings::Settings;
+use super::settings::{GAP_UNTIL, Settings};
 use super::target::Target;
 use slowpath_experiment::Level;
 use slowpath_experiment::looks::Looks;
 use slowpath_launch::Metric;
 use std::time::Duration;
 
-/// Share of the time at which it ends at the latest; what it does not use, the search has.
-pub(super) const GAP_UNTIL: f64 = 0.4;
 /// What the user sees meanwhile.
 const PHASE: &str = "the whole difference";
 /// Blocks of the gap at most. More would see differences below the margin, which are of no interest.

@@ -42,20 +42,16 @@ pub use outcome::{
 };
 pub use settings::{MARGIN, Settings};
 
-use baseline_gap::GAP_UNTIL;
 use delta::{Delta, REPRODUCED};
 use interaction::Interaction;
 use launches::Launches;
 use round::{Round, joint, rest};
+use settings::{GAP_UNTIL, REPRODUCTION_UNTIL, ROUNDS_UNTIL};
 use std::time::Duration;
 use target::Target;
 
 /// An effect below this share of the gap is none of its causes.
 const PART: f64 = 0.1;
-
-/// Shares of the time at which the phases after the gap end at the latest; what one does not use, the next one has.
-const REPRODUCTION_UNTIL: f64 = 0.55;
-const ROUNDS_UNTIL: f64 = 0.92;
 
 /// Searches for what makes the slow side slower.
 ///

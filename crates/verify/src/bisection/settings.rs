@@ -18,5 +18,11 @@ pub struct Settings {
     pub margin: f64,
 }
 
+/// Shares of the time at which the phases end at the latest. What the first does not use, the next has: the reproduction, where the sides
+/// were given, else the rounds.
+pub(super) const GAP_UNTIL: f64 = 0.4;
+pub(super) const REPRODUCTION_UNTIL: f64 = 0.55;
+pub(super) const ROUNDS_UNTIL: f64 = 0.92;
+
 /// A difference of 2 % or less is none that a user would act on.
 pub const MARGIN: f64 = crate::judgement::MARGIN;
