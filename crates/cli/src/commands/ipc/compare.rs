@@ -1,6 +1,7 @@
 //! `slowpath ipc compare`.
 
-use super::failure::{interrupted, ipc_failure, say_gaps, transports};
+use super::chosen::{say_gaps, transports};
+use super::ending::{interrupted, ipc_failure};
 use crate::arguments::ipc::IpcCompareArguments;
 use crate::failure::Failure;
 use crate::printing::show;

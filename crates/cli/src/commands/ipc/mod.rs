@@ -2,9 +2,10 @@
 //! priority is used where the caller may have it. Arguments, output and exit codes; all else is `slowpath_ipc`'s, and the text of a
 //! terminal `slowpath_report::ipc`'s.
 
+mod chosen;
 mod compare;
 mod doctor;
-mod failure;
+mod ending;
 mod latency;
 mod pool;
 mod throughput;

@@ -1,6 +1,6 @@
 //! `slowpath ipc latency -w N`: the worker pool.
 
-use super::failure::{interrupted, ipc_failure, not_here, too_little};
+use super::ending::{interrupted, ipc_failure, not_here, too_little};
 use crate::arguments::ipc::LatencyArguments;
 use crate::failure::Failure;
 use crate::printing::show;

@@ -1,6 +1,7 @@
 //! `slowpath ipc throughput`.
 
-use super::failure::{interrupted, ipc_failure, say_gaps, transports};
+use super::chosen::{say_gaps, transports};
+use super::ending::{interrupted, ipc_failure};
 use crate::arguments::ipc::{BenchmarkFormat, ThroughputArguments};
 use crate::failure::Failure;
 use crate::printing::json as print_json;

@@ -1,9 +1,7 @@
-//! How a measurement of transports fails or ends early, and transports that are not here.
+//! How a measurement of transports ends that fails, is interrupted or lacks its transport. Leaves the choice of transports to `chosen`.
 
 use crate::failure::{Failure, Kind};
-use slowpath_ipc::transport::choice::{Asked, NotHere, chosen};
-use slowpath_ipc::transport::{IpcError, Transport};
-use slowpath_tables::Unavailable;
+use slowpath_ipc::transport::{IpcError, choice::NotHere};
 use std::process::ExitCode;
 
 /// Ends a command that was interrupted and printed what it has.
@@ -28,16 +26,8 @@ pub fn ipc_failure(error: IpcError) -> Failure {
     Failure::from_error(kind, &error).hint_if_any(error.remedy())
 }
 
+/// Ends a command whose transport does not work here.
 pub fn not_here(missing: NotHere) -> Failure {
     Failure::unavailable(&format!("use the transport {}", missing.transport.name), &[missing.gap])
         .hint("`slowpath ipc doctor` lists the transports")
-}
-
-pub fn transports(asked: &[Asked]) -> Result<(Vec<&'static Transport>, Vec<Unavailable>), Failure> {
-    chosen(asked).map_err(not_here)
-}
-
-/// Says on standard error what is not available.
-pub fn say_gaps(gaps: &[Unavailable]) {
-    slowpath_report::ipc::gaps(gaps).lines().for_each(|line| eprintln!("slowpath: {line}"));
 }
