@@ -6,6 +6,7 @@ mod printing;
 mod arguments;
 mod command_target;
 mod commands;
+mod exit_code;
 mod failure;
 mod standard_output;
 

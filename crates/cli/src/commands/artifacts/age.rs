@@ -2,7 +2,8 @@
 
 use crate::arguments::artifacts::ArtifactsAgeArguments;
 use crate::arguments::target::InvocationArguments;
-use crate::failure::{Failure, exit_code};
+use crate::exit_code;
+use crate::failure::Failure;
 use slowpath_diagnose::aged_artifacts::{launch, require_root};
 use slowpath_session::target::Target;
 use std::process::ExitCode;
@@ -13,5 +14,5 @@ pub fn run(arguments: &ArtifactsAgeArguments) -> Result<ExitCode, Failure> {
     let invocation = InvocationArguments::until_exit(&arguments.user, &arguments.env);
     let target = Target::of(&invocation, arguments.command.clone(), None)?;
     let exit = launch(&target, &arguments.state, &|text| eprintln!("slowpath: {text}"))?;
-    Ok(exit_code(exit))
+    Ok(exit_code::of_command(exit))
 }

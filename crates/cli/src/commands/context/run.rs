@@ -2,8 +2,8 @@
 
 use crate::arguments::context::ContextRunArguments;
 use crate::arguments::target::InvocationArguments;
-use crate::command_target;
-use crate::failure::{Failure, Kind, exit_code};
+use crate::failure::{Failure, Kind};
+use crate::{command_target, exit_code};
 use slowpath_context::{Here, named, plan};
 use slowpath_launch::{EndPolicy, Launcher, StdioPolicy};
 use slowpath_report::terminal::{context_applied, context_not_applied};
@@ -31,5 +31,5 @@ pub(super) fn run(arguments: &ContextRunArguments) -> Result<ExitCode, Failure> 
     if interrupt::requested() {
         return Err(Failure::new(Kind::Interrupted, "interrupted"));
     }
-    Ok(exit_code(outcome.exit))
+    Ok(exit_code::of_command(outcome.exit))
 }

@@ -2,10 +2,10 @@
 
 use super::arms::{self, LaunchArm};
 use crate::arguments::launch::{BenchmarkArguments, BenchmarkOptions};
-use crate::failure::{Failure, launched};
+use crate::exit_code;
+use crate::failure::Failure;
 use crate::printing::show;
-use slowpath_report::progress::Progress;
-use slowpath_report::{Benchmark, terminal};
+use slowpath_report::{Benchmark, progress::Progress, terminal};
 use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_session::whole_file;
 use slowpath_verify::benchmark;
@@ -34,5 +34,5 @@ pub fn export(options: &BenchmarkOptions, arms: &[LaunchArm], benchmark: &Benchm
 /// The exit code.
 pub fn finish<'a>(benchmarks: impl IntoIterator<Item = &'a Benchmark>) -> Result<ExitCode, Failure> {
     let arms = benchmarks.into_iter().flat_map(|benchmark| &benchmark.arms);
-    Ok(launched(arms.map(|arm| arm.failed).sum(), "launches"))
+    Ok(exit_code::after_launches(arms.map(|arm| arm.failed).sum(), "launches"))
 }

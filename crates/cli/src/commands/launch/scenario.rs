@@ -2,7 +2,8 @@
 
 use super::arms;
 use crate::arguments::launch::ScenarioArguments;
-use crate::failure::{Failure, Kind, launched};
+use crate::exit_code;
+use crate::failure::{Failure, Kind};
 use crate::printing::show;
 use slowpath_browse::pages;
 use slowpath_report::{progress::Progress, terminal};
@@ -36,5 +37,5 @@ pub fn run(arguments: &ScenarioArguments) -> Result<ExitCode, Failure> {
     let scenario = scenario::run(&settings, &arms, &pages, &progress)?;
     progress.done();
     show(arguments.json, &scenario, terminal::scenario);
-    Ok(launched(scenario.arms.iter().map(|arm| arm.failed).sum(), "rounds"))
+    Ok(exit_code::after_launches(scenario.arms.iter().map(|arm| arm.failed).sum(), "rounds"))
 }

@@ -2,7 +2,8 @@
 
 use crate::arguments::layout::LayoutTraceArguments;
 use crate::arguments::target::InvocationArguments;
-use crate::failure::{self, Failure, Kind, exit_code};
+use crate::exit_code;
+use crate::failure::{self, Failure, Kind};
 use crate::printing::json as print_json;
 use crate::standard_output::OutputToError;
 use slowpath_layout::trace_file::Ended;
@@ -34,7 +35,7 @@ pub fn run(arguments: &LayoutTraceArguments) -> Result<ExitCode, Failure> {
         eprintln!("slowpath: {}", layout_traced(&traced, path));
     }
     if traced.trace.ended != Ended::Stopped {
-        return Ok(exit_code(traced.exit));
+        return Ok(exit_code::of_command(traced.exit));
     }
     if interrupt::requested() {
         let failure = Failure::new(Kind::Interrupted, "interrupted: what was traced until then is kept");

@@ -1,7 +1,8 @@
 //! `slowpath layout try`: variants of a build, built and launched.
 
 use crate::arguments::layout::LayoutTryArguments;
-use crate::failure::{Failure, Kind, launched};
+use crate::exit_code;
+use crate::failure::{Failure, Kind};
 use crate::printing::show;
 use slowpath_layout::order::FORMATS;
 use slowpath_layout::trial::variants::{Variant, variant};
@@ -41,5 +42,5 @@ pub fn run(arguments: &LayoutTryArguments) -> Result<ExitCode, Failure> {
     progress.done();
     show(options.json, &tried, terminal::layout_trial);
     let arms = tried.cold.iter().chain(&tried.warm).flat_map(|benchmark| &benchmark.arms);
-    Ok(launched(arms.map(|arm| arm.failed).sum(), "launches"))
+    Ok(exit_code::after_launches(arms.map(|arm| arm.failed).sum(), "launches"))
 }

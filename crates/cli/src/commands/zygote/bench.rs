@@ -2,12 +2,12 @@
 
 use super::preload::preload;
 use crate::arguments::zygote::ZygoteBenchArguments;
-use crate::failure::{Failure, Kind, failed, launched};
+use crate::exit_code;
+use crate::failure::{Failure, Kind, failed};
 use crate::printing::show;
 use slowpath_launch::Identity;
 use slowpath_report::{progress::Progress, terminal};
-use slowpath_session::fresh_directory::FreshDirectory;
-use slowpath_session::interrupt;
+use slowpath_session::{fresh_directory::FreshDirectory, interrupt};
 use slowpath_verify::zygote_bench::{ZygoteBenchSettings, bench};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -29,5 +29,5 @@ pub fn run(arguments: &ZygoteBenchArguments) -> Result<ExitCode, Failure> {
     drop(place);
     let benchmark = benchmark?;
     show(arguments.json, &benchmark, terminal::benchmark);
-    Ok(launched(benchmark.arms.iter().map(|arm| arm.failed).sum(), "children"))
+    Ok(exit_code::after_launches(benchmark.arms.iter().map(|arm| arm.failed).sum(), "children"))
 }
