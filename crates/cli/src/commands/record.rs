@@ -2,16 +2,14 @@
 //! run already.
 
 use crate::arguments::{RecordArguments, StackEvent};
-use crate::command_target;
 use crate::failure::{self, Failure, Kind};
-use crate::printing::json as print_json;
 use crate::standard_output::OutputToError;
+use crate::{command_target, printing};
 use slowpath_capture::{Options, StackEvents};
 use slowpath_launch::{EndPolicy, ReadyWhen, StdioPolicy};
 use slowpath_recording::Manifest;
-use slowpath_report::Recorded;
-use slowpath_report::progress::Progress;
 use slowpath_report::terminal::{recorded, stack_audit};
+use slowpath_report::{Recorded, progress::Progress};
 use slowpath_session::recorded_command::{self, RecordedCommand};
 use slowpath_session::running::{self, Wanted};
 use slowpath_session::target::{invoker, not_ready};
@@ -116,7 +114,7 @@ fn show_recorded(arguments: &RecordArguments, directory: &Path, manifest: Manife
         stack_audit(&manifest.counters).iter().for_each(|line| eprintln!("slowpath: {line}"));
     }
     if arguments.json {
-        print_json(&Recorded::new(directory, manifest));
+        printing::json(&Recorded::new(directory, manifest));
     } else if !arguments.quiet {
         eprintln!("slowpath: {}", recorded(&manifest, directory));
     }

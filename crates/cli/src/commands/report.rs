@@ -2,9 +2,7 @@
 
 use crate::arguments::ReportArguments;
 use crate::failure::Failure;
-use slowpath_report::html_file;
-use slowpath_report::progress::Progress;
-use slowpath_report::terminal::escape_terminal;
+use slowpath_report::{html_file, progress::Progress, terminal::escape_terminal};
 use slowpath_session::target::invoker;
 use slowpath_session::unprivileged::{Work, as_user};
 use std::process::ExitCode;

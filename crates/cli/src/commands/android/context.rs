@@ -5,8 +5,7 @@ use crate::failure::{Failure, Kind, failed};
 use crate::printing::show;
 use slowpath_context::named::existing;
 use slowpath_context::{Here, Snapshot, plan};
-use slowpath_report::ContextComparison;
-use slowpath_report::terminal;
+use slowpath_report::{ContextComparison, terminal};
 use std::ffi::OsStr;
 use std::process::ExitCode;
 

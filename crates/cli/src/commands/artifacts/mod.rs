@@ -7,8 +7,7 @@ use crate::arguments::artifacts::{ArtifactsArguments, ArtifactsAuditArguments, A
 use crate::failure::Failure;
 use crate::printing::show;
 use slowpath_diagnose::artifact_audit::{AuditSubject, AuditWanted, audit};
-use slowpath_report::progress::Progress;
-use slowpath_report::terminal::artifacts_audit;
+use slowpath_report::{progress::Progress, terminal::artifacts_audit};
 use std::process::ExitCode;
 
 /// Runs the command.

@@ -8,8 +8,7 @@ use crate::arguments::context::{ContextArguments, ContextCommand, ContextDiffArg
 use crate::failure::Failure;
 use crate::printing::show;
 use slowpath_context::{Here, Snapshot, named};
-use slowpath_report::terminal;
-use slowpath_report::{ContextComparison, ShownContext};
+use slowpath_report::{ContextComparison, ShownContext, terminal};
 use slowpath_session::target::{Target, invoker};
 use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_session::{interrupt, whole_file};

@@ -4,11 +4,10 @@ use super::chosen::{say_gaps, transports};
 use super::ending::{interrupted, ipc_failure};
 use crate::arguments::ipc::{BenchmarkFormat, ThroughputArguments};
 use crate::failure::Failure;
-use crate::printing::json as print_json;
+use crate::printing;
 use slowpath_ipc::conditions::{Conditions, warnings};
 use slowpath_ipc::throughput::{Plan, google, measure};
-use slowpath_session::interrupt;
-use slowpath_session::recorded_launch::now_rfc3339;
+use slowpath_session::{interrupt, recorded_launch::now_rfc3339};
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -33,7 +32,7 @@ pub(super) fn run(arguments: &ThroughputArguments) -> Result<ExitCode, Failure> 
     }
     let report = measure(&plan, now_rfc3339(), &interrupt::requested).map_err(ipc_failure)?;
     match arguments.format() {
-        BenchmarkFormat::Json => print_json(&report),
+        BenchmarkFormat::Json => printing::json(&report),
         BenchmarkFormat::Csv => print!("{}", google::csv(&report)),
         BenchmarkFormat::Console => print!("{}", google::console(&report)),
     }

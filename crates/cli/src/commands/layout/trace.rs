@@ -2,15 +2,13 @@
 
 use crate::arguments::layout::LayoutTraceArguments;
 use crate::arguments::target::InvocationArguments;
-use crate::exit_code;
 use crate::failure::{self, Failure, Kind};
-use crate::printing::json as print_json;
 use crate::standard_output::OutputToError;
+use crate::{exit_code, printing};
 use slowpath_layout::trace_file::Ended;
 use slowpath_layout::traced;
 use slowpath_report::terminal::{layout_trace_doubts, layout_traced};
-use slowpath_session::interrupt;
-use slowpath_session::target::Target;
+use slowpath_session::{interrupt, target::Target};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -30,7 +28,7 @@ pub fn run(arguments: &LayoutTraceArguments) -> Result<ExitCode, Failure> {
         layout_trace_doubts(&traced).iter().for_each(|line| eprintln!("slowpath: {line}"));
     }
     if arguments.json {
-        print_json(&traced.summary(path));
+        printing::json(&traced.summary(path));
     } else if !arguments.quiet {
         eprintln!("slowpath: {}", layout_traced(&traced, path));
     }

@@ -3,9 +3,8 @@
 use super::preload::preload;
 use crate::arguments::zygote::ZygoteServeArguments;
 use crate::failure::{Failure, Kind, failed};
-use crate::printing::json as print_json;
-use slowpath_session::foreign_file;
-use slowpath_session::unprivileged::become_user;
+use crate::printing;
+use slowpath_session::{foreign_file, unprivileged::become_user};
 use slowpath_zygote::Policy;
 use slowpath_zygote::listener::{Bound, inherited};
 use slowpath_zygote::printed::Served;
@@ -32,7 +31,7 @@ pub fn run(arguments: &ZygoteServeArguments) -> Result<ExitCode, Failure> {
     });
     served.finish(finish.map_err(|error| supervise_failure(&error))?);
     if arguments.json {
-        print_json(&served);
+        printing::json(&served);
     }
     Ok(ExitCode::SUCCESS)
 }

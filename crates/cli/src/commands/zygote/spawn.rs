@@ -2,7 +2,7 @@
 
 use crate::arguments::zygote::{ZygoteSpawnArguments, ZygoteStatusArguments};
 use crate::failure::{Failure, Kind};
-use crate::printing::{json as print_json, show};
+use crate::printing::{self, show};
 use slowpath_seccomp::{MOST_BYTES, parse};
 use slowpath_session::target::invoker;
 use slowpath_session::unprivileged::{Work, as_user};
@@ -29,7 +29,7 @@ pub fn run(arguments: &ZygoteSpawnArguments) -> Result<ExitCode, Failure> {
     let ending = child.wait_or_end(&interrupt::requested).map_err(|error| spawn_failure(&error))?;
     let shown = SpawnedChild::new(&child, started, &ending);
     if arguments.json {
-        print_json(&shown);
+        printing::json(&shown);
     }
     Ok(ExitCode::from(shown.status()))
 }
