@@ -1,4 +1,7 @@
 //! What an export of recordings is declared as, and what its work is given and gives back.
+//!
+//! Owns the declaration, what can be chosen of an export, and why there is nothing to write. Leaves which exports there are
+//! to `export_list`, what one writes to its own file, and when, as whom and where to it is written to `written` and `output`.
 
 use crate::Diagnosis;
 use crate::stack_weight::Weight;

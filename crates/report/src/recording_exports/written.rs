@@ -1,8 +1,8 @@
 //! Writing an export: of a recording or of a diagnosis, into a file, a directory of files, or to standard output. It is read and written
-//! as the user who calls.
+//! as the user who calls. Leaves what is written of a recording to the export's own file, and the file that it goes to to `output`.
 
 use super::declaration::{Destination, ExportFile, ExportOptions, Exported, RecordingExport, Work as Writing};
-use super::misplaced;
+use super::export_list::misplaced;
 use super::output::{MODE, Output};
 use crate::{gaps, html_file};
 use slowpath_diagnose::directory::{DIAGNOSIS_FILE, recordings};
