@@ -55,8 +55,8 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fix_list::tests::{finding, proposed};
     use crate::machine::Machine;
+    use crate::sample::{finding, proposed};
     use slowpath_analysis::finding::row;
     use slowpath_tables::{Quantity, Unit};
 
@@ -66,7 +66,7 @@ mod tests {
         finding.subject.insert("stack".to_owned(), "main;make_table;mmap".into());
         let asked = row([("function", "make_table".into()), ("file", "table".into()), ("asked", true.into())]);
         finding.evidence[0].rows.push(asked);
-        let made = proposed(&[finding], &crate::Program::default(), &[], &Machine::default()).remove(0);
+        let made = proposed(&FIX, &[finding], &crate::Program::default(), &[], &Machine::default()).remove(0);
         assert_eq!(made.plan.title, "in the source: make_table in table");
         assert!(made.plan.changes[0].from.as_ref().unwrap().ends_with("main;make_table;mmap"));
         assert_eq!(made.predicted, Some(Quantity::interval(-10.0, -12.0, -9.0, Unit::Ms)));

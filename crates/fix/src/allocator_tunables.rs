@@ -154,9 +154,8 @@ pub(crate) fn with<V: ToString>(user: Option<&OsStr>, ours: impl Iterator<Item =
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fix_list::tests::{finding, proposed};
     use crate::machine::Machine;
-    use crate::program::tests::program;
+    use crate::sample::{finding, program, proposed};
     use slowpath_tables::{Quantity, Unit};
 
     const NONE: MallocSettings =
@@ -173,7 +172,7 @@ mod tests {
             one
         };
         let findings: Vec<_> = settings.iter().map(asking).collect();
-        let mut made = proposed(&findings, program, environment, &Machine::default());
+        let mut made = proposed(&FIX, &findings, program, environment, &Machine::default());
         assert_eq!(made.len(), 1);
         made.remove(0)
     }
@@ -252,7 +251,7 @@ mod tests {
         let mut found = finding(ALLOCATOR_TUNABLES, 10.0);
         let way = "MALLOC_CONF=dirty_decay_ms:-1 has jemalloc keep";
         found.fix_inputs.ways.insert(ALLOCATOR_TUNABLES.to_owned(), way.to_owned());
-        let made = proposed(&[found.clone(), found], &jemalloc, &[], &Machine::default());
+        let made = proposed(&FIX, &[found.clone(), found], &jemalloc, &[], &Machine::default());
         let [made] = made.as_slice() else { panic!("{made:?}") };
         assert!(made.plan.title.contains("own allocator"), "{}", made.plan.title);
         let shown: Vec<_> = made.plan.changes.iter().map(|change| change.to.as_str()).collect();

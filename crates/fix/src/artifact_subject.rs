@@ -36,26 +36,3 @@ impl ArtifactSubject {
         }
     }
 }
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use crate::fix_list::tests::{finding, proposed};
-    use crate::machine::Machine;
-    use crate::plan::FixPlan;
-    use slowpath_analysis::finding::row;
-
-    /// The plan of a fix for a finding about this artifact and three others, which the children of user 7 cannot use.
-    pub(crate) fn proposed_for(fix: &str, artifact: &str) -> FixPlan {
-        let mut one = finding(fix, 30.0);
-        one.subject.extend(row([
-            ("process", "child".into()),
-            ("uid", 7.into()),
-            ("artifact", artifact.into()),
-            ("artifacts", 4.into()),
-            ("family", "*.pyc".into()),
-        ]));
-        let made = proposed(&[one], &crate::Program::default(), &[], &Machine::default()).remove(0);
-        assert!(made.predicted.unwrap().value < 0.0);
-        made.plan
-    }
-}

@@ -77,8 +77,8 @@ fn saving(row: &Row) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fix_list::tests::{finding, proposed};
     use crate::machine::Machine;
+    use crate::sample::{finding, proposed};
     use slowpath_analysis::finding::row;
     use slowpath_tables::{Quantity, Unit};
 
@@ -101,7 +101,7 @@ mod tests {
             ]),
             row([("copy", "copy back".into()), ("function", "deliver".into()), ("file", "libvideo.so".into())]),
         ]);
-        let made = proposed(&[one], &crate::Program::default(), &[], &Machine::default()).remove(0);
+        let made = proposed(&FIX, &[one], &crate::Program::default(), &[], &Machine::default()).remove(0);
         assert_eq!(made.plan.title, "in the source: capture (video.cpp:151) and deliver in libvideo.so");
         let shown: Vec<_> =
             made.plan.changes.iter().map(|change| (change.from.as_deref(), change.to.as_str())).collect();
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn without_evidence_of_who_copies_it_says_so_and_several_places_are_several_plans() {
         let findings = [finding(AVOID_COPY, 2.0), finding(AVOID_COPY, 1.0)];
-        let made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
+        let made = proposed(&FIX, &findings, &crate::Program::default(), &[], &Machine::default());
         let shown: Vec<_> = made.iter().map(|one| (one.plan.name.as_str(), one.plan.title.as_str())).collect();
         let unknown = "in the source: unknown code and unknown code";
         assert_eq!(shown, [("avoid_copy 1", unknown), ("avoid_copy 2", unknown)]);

@@ -1,6 +1,6 @@
 //! What a fix is made from: the findings that name it, with what is known of their programs and of this machine.
 //!
-//! A finding is known by the names of its fixes alone. Leaves choosing the findings to [`crate::propose`], and the plan to the fix.
+//! A finding is known by the names of its fixes alone. Leaves choosing the findings to [`crate::declaration`], and the plan to the fix.
 
 use crate::machine::Machine;
 use crate::program::Program;

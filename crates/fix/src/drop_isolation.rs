@@ -62,11 +62,11 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::artifact_subject::tests::proposed_for;
+    use crate::sample::proposed_for;
 
     #[test]
     fn the_plan_says_who_runs_as_whom_and_what_that_gives_up() {
-        let plan = proposed_for(DROP_ISOLATION, "/app/app.jsa");
+        let plan = proposed_for(&FIX, "/app/app.jsa");
         assert_eq!(plan.title, "child runs as a user who may read /app/app.jsa and 3 more of *.pyc");
         assert_eq!(plan.changes[0].from.as_deref(), Some("user 7"));
         assert!(plan.security_cost.contains("reads and writes everything that this user can") && !plan.trial.possible);

@@ -3,7 +3,6 @@
 //! A diagnosis, and the record of what was applied, may be of an earlier version: names of then mean the same fix. Leaves what a fix says
 //! of itself, and its plans, to its own file.
 
-use crate::case::Case;
 use crate::declaration::Declaration;
 use crate::machine::Machine;
 use crate::program::Program;
@@ -50,7 +49,7 @@ fn current_name(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// All fixes for these findings. `program` returns the program of a finding; `unrecorded` is as in [`Case`].
+/// All fixes for these findings. `program` returns the program of a finding; `unrecorded` is as in [`crate::Case`].
 pub fn propose(
     findings: &[Finding],
     program: impl Fn(&Finding) -> Program,
@@ -59,15 +58,7 @@ pub fn propose(
     unrecorded: f64,
 ) -> Vec<Proposal> {
     let programs: Vec<Program> = findings.iter().map(program).collect();
-    let made = |fix: &Declaration| {
-        let named =
-            findings.iter().enumerate().filter(|(_, finding)| finding.fixes.iter().any(|name| name == fix.name));
-        let named: Vec<(usize, &Finding)> = named.collect();
-        let programs: Vec<Program> = named.iter().map(|(number, _)| programs[*number].clone()).collect();
-        let Some(propose) = fix.propose.filter(|_| !named.is_empty()) else { return Vec::new() };
-        propose(&Case { findings: &named, programs: &programs, environment, machine, unrecorded })
-    };
-    ALL.iter().flat_map(made).collect()
+    ALL.iter().flat_map(|fix| fix.proposals(findings, &programs, environment, machine, unrecorded)).collect()
 }
 
 /// Fixes that findings name and nothing here makes: those that need a lab.
@@ -81,49 +72,28 @@ pub fn lab_fixes(findings: &[Finding]) -> Vec<String> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use slowpath_analysis::finding::{Confidence, Evidence};
-    use slowpath_analysis::fix_inputs::FixInputs;
+    use crate::sample::finding;
     use slowpath_analysis::memory::memory_fixes;
-    use slowpath_tables::{Quantity, Unit};
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
-    /// A finding of no pattern in particular that names a fix.
-    pub(crate) fn finding(fix: &str, saving: f64) -> Finding {
-        let ways = BTreeMap::from([(fix.to_owned(), "keep one block".to_owned())]);
-        Finding {
-            name: "some_pattern".to_owned(),
-            former_name: None,
-            title: String::new(),
-            subject: BTreeMap::from([("process".to_owned(), "video".into())]),
-            cost: Quantity::exact(saving, Unit::Ms),
-            predicted_saving: Some(Quantity::interval(saving, saving - 1.0, saving + 2.0, Unit::Ms)),
-            confidence: Confidence::High,
-            reasons: Vec::new(),
-            evidence: vec![Evidence { text: String::new(), rows: Vec::new() }],
-            fixes: vec![fix.to_owned()],
-            fix_inputs: FixInputs { ways, ..FixInputs::default() },
-            see_by_hand: String::new(),
-        }
+    fn proposed(findings: &[Finding]) -> Vec<Proposal> {
+        propose(findings, |_| Program::default(), &[], &Machine::default(), 1.0)
     }
 
-    /// What is proposed for findings of one program.
-    pub(crate) fn proposed(
-        findings: &[Finding],
-        program: &Program,
-        environment: &[(&str, &str)],
-        machine: &Machine,
-    ) -> Vec<Proposal> {
-        let environment: Vec<(OsString, OsString)> =
-            environment.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect();
-        propose(findings, |_| program.clone(), &environment, machine, 1.0)
+    #[test]
+    fn every_fix_is_asked_about_the_findings_that_name_it() {
+        let made =
+            proposed(&[finding("avoid_copy", 1.0), finding("preload_plan", 1.0), finding("populate_at_map", 1.0)]);
+        let shown: Vec<_> = made.iter().map(|one| (one.plan.fix.as_str(), one.findings.clone())).collect();
+        assert_eq!(shown, [("populate_at_map", vec![2]), ("avoid_copy", vec![0])]);
     }
 
     #[test]
     fn findings_that_name_nothing_that_is_made_here_have_no_proposal_and_need_a_lab() {
         let findings = [finding("preload_plan", 1.0), finding("nothing", 1.0), finding("preload_plan", 1.0)];
-        assert!(proposed(&findings, &Program::default(), &[], &Machine::default()).is_empty());
+        assert!(proposed(&findings).is_empty());
         assert_eq!(lab_fixes(&findings), ["nothing", "preload_plan"]);
         assert!(lab_fixes(&[finding(memory_fixes::REUSE_BUFFER, 1.0)]).is_empty());
     }

@@ -145,8 +145,8 @@ pub fn name_changes(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fix_list::tests::{finding, proposed};
     use crate::machine::Machine;
+    use crate::sample::{finding, proposed};
     use crate::treatment::FilePermissions;
     use slowpath_analysis::finding::row;
 
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn the_plan_names_the_artifact_and_then_each_file_that_denies_once() {
         let findings = [denied(Some(1000))];
-        let made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
+        let made = proposed(&FIX, &findings, &crate::Program::default(), &[], &Machine::default());
         assert_eq!(made[0].plan.title, "user 1000 may read /a/c/m.pyc and 2 more of *.pyc");
         assert!(!made[0].plan.trial.possible && made[0].plan.scope == Scope::Machine);
         assert_eq!(made[0].needs, Some(Lookup::DenyingFiles));
@@ -216,7 +216,7 @@ mod tests {
     fn without_a_user_or_an_answer_the_plan_stays_as_it_is() {
         for (uid, is_asked) in [(None, false), (Some(7), true)] {
             let findings = [denied(uid)];
-            let mut made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
+            let mut made = proposed(&FIX, &findings, &crate::Program::default(), &[], &Machine::default());
             let before = made.clone();
             let mut asked = false;
             name_changes(&mut made, &findings, |_, _| {

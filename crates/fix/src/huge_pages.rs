@@ -98,13 +98,12 @@ fn is_predicted(finding: &Finding) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fix_list::tests::{finding, proposed};
     use crate::machine::Machine;
-    use crate::program::tests::program;
+    use crate::sample::{finding, program, proposed};
 
     fn one(mode: Option<&str>, mapped: &[&str], environment: &[(&str, &str)]) -> Proposal {
         let machine = Machine { huge_pages: mode.map(str::to_owned), ..Machine::default() };
-        proposed(&[finding(HUGE_PAGES, 10.0)], &program(mapped), environment, &machine).remove(0)
+        proposed(&FIX, &[finding(HUGE_PAGES, 10.0)], &program(mapped), environment, &machine).remove(0)
     }
 
     #[test]
@@ -114,7 +113,7 @@ mod tests {
         known.fix_inputs.predicted_for.push(HUGE_PAGES.to_owned());
         let unknown = finding(HUGE_PAGES, 5.0);
         let value = |findings: &[Finding]| {
-            let made = proposed(findings, &program(&["/lib/libc.so.6"]), &[], &machine).remove(0);
+            let made = proposed(&FIX, findings, &program(&["/lib/libc.so.6"]), &[], &machine).remove(0);
             made.predicted.map(|change| change.value)
         };
         assert_eq!(value(std::slice::from_ref(&known)), Some(-10.0));

@@ -39,6 +39,8 @@ pub mod regenerate_artifact;
 pub mod replace_allocator;
 pub mod reuse_buffer;
 pub mod right_size_buffer;
+#[cfg(test)]
+mod sample;
 pub mod sham_environment;
 pub mod share_artifact;
 mod source_place;

@@ -48,13 +48,13 @@ fn proposals(case: &Case<'_>) -> Vec<Proposal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fix_list::tests::{finding, proposed};
     use crate::machine::Machine;
+    use crate::sample::{finding, proposed};
 
     #[test]
     fn it_is_shown_and_not_tried() {
         let findings = [finding(POPULATE_AT_MAP, 1.0), finding(POPULATE_AT_MAP, 1.0)];
-        let made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
+        let made = proposed(&FIX, &findings, &crate::Program::default(), &[], &Machine::default());
         assert_eq!(made.len(), 1);
         assert!(
             !made[0].plan.trial.possible && made[0].plan.tried().environment().is_empty() && made[0].findings == [0, 1]

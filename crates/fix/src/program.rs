@@ -136,15 +136,9 @@ fn has_capabilities(path: &Path) -> bool {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-
-    /// A program that runs from these files.
-    pub(crate) fn program(mapped: &[&str]) -> Program {
-        let executables = ["/usr/bin/video".to_owned()].into();
-        let mapped = mapped.iter().map(|path| (*path).to_owned()).collect();
-        Program { name: "video".to_owned(), executables, mapped, ..Program::default() }
-    }
+    use crate::sample::program;
 
     const RECORDED: &str = r#"
 == execs

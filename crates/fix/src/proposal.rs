@@ -61,7 +61,7 @@ pub(crate) fn gap(fix: &str, reason: &str, remedy: &str) -> Unavailable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fix_list::tests::finding;
+    use crate::sample::finding;
 
     #[test]
     fn a_prediction_is_the_sum_of_what_findings_predict_with_the_sign_of_a_change() {

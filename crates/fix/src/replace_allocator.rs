@@ -100,15 +100,14 @@ fn plan(case: &Case<'_>, library: Option<&str>, value: &OsStr, trial: Trial) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fix_list::tests::{finding, proposed};
     use crate::machine::Machine;
-    use crate::program::tests::program;
+    use crate::sample::{finding, program, proposed};
     use std::ffi::OsString;
 
     fn one(mapped: &[&str], environment: &[(&str, &str)], allocator: Option<&str>) -> Proposal {
         let machine = Machine { allocator: allocator.map(str::to_owned), ..Machine::default() };
         let findings = [finding(REPLACE_ALLOCATOR, 10.0)];
-        proposed(&findings, &program(mapped), environment, &machine).remove(0)
+        proposed(&FIX, &findings, &program(mapped), environment, &machine).remove(0)
     }
 
     const LIBC: &str = "/usr/lib/libc.so.6";

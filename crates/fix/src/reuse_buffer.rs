@@ -56,8 +56,8 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fix_list::tests::{finding, proposed};
     use crate::machine::Machine;
+    use crate::sample::{finding, proposed};
     use slowpath_analysis::finding::{Row, row};
     use slowpath_tables::{Quantity, Unit};
 
@@ -76,7 +76,7 @@ mod tests {
             ("source_file", "/src/frame_buffer.cpp".into()),
             ("source_line", 136.into()),
         ]);
-        let made = proposed(&[with_stack(asked)], &crate::Program::default(), &[], &Machine::default()).remove(0);
+        let made = proposed(&FIX, &[with_stack(asked)], &crate::Program::default(), &[], &Machine::default()).remove(0);
         assert_eq!(made.plan.title, "in the source: copy_frame (frame_buffer.cpp:136)");
         assert_eq!(made.plan.changes[0].to, "keep one block");
         assert!(made.plan.changes[0].from.as_ref().unwrap().ends_with("main;copy_frame;malloc"));
@@ -90,7 +90,7 @@ mod tests {
         let mut nobody = finding(REUSE_BUFFER, 1.0);
         nobody.subject.insert("stack".to_owned(), "".into());
         let findings = [with_stack(asked), nobody];
-        let made = proposed(&findings, &crate::Program::default(), &[], &Machine::default());
+        let made = proposed(&FIX, &findings, &crate::Program::default(), &[], &Machine::default());
         let shown: Vec<_> = made.iter().map(|one| (one.plan.name.as_str(), one.plan.title.as_str())).collect();
         let unknown = "in the source: who asks for the block is not known";
         assert_eq!(shown, [("reuse_buffer 1", "in the source: f in libvideo.so"), ("reuse_buffer 2", unknown)]);
@@ -100,7 +100,8 @@ mod tests {
     fn what_a_block_costs_elsewhere_is_no_place_of_its_own() {
         let asked = row([("function", "f".into()), ("file", "libvideo.so".into()), ("asked", true.into())]);
         let elsewhere = finding(REUSE_BUFFER, 10.0);
-        let made = proposed(&[with_stack(asked), elsewhere], &crate::Program::default(), &[], &Machine::default());
+        let made =
+            proposed(&FIX, &[with_stack(asked), elsewhere], &crate::Program::default(), &[], &Machine::default());
         assert_eq!(made.iter().map(|one| one.plan.name.as_str()).collect::<Vec<_>>(), [REUSE_BUFFER]);
     }
 }

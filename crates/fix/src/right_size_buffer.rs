@@ -52,8 +52,8 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fix_list::tests::{finding, proposed};
     use crate::machine::Machine;
+    use crate::sample::{finding, proposed};
     use slowpath_analysis::finding::row;
     use slowpath_tables::{Quantity, Unit};
 
@@ -67,7 +67,7 @@ mod tests {
             ("source_file", "/src/table.cpp".into()),
             ("source_line", 12.into()),
         ]));
-        let made = proposed(&[finding], &crate::Program::default(), &[], &Machine::default()).remove(0);
+        let made = proposed(&FIX, &[finding], &crate::Program::default(), &[], &Machine::default()).remove(0);
         assert_eq!((made.plan.fix.as_str(), made.plan.name.as_str()), (RIGHT_SIZE_BUFFER, RIGHT_SIZE_BUFFER));
         assert_eq!(made.plan.title, "in the source: make_table (table.cpp:12)");
         assert!(made.plan.changes[0].from.as_ref().unwrap().ends_with("main;make_table;malloc"));

@@ -66,11 +66,11 @@ fn plan(finding: &Finding, number: &str) -> FixPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::artifact_subject::tests::proposed_for;
+    use crate::sample::proposed_for;
 
     #[test]
     fn the_plan_names_where_programs_of_the_family_look_and_what_the_copy_is_trusted_with() {
-        let plan = proposed_for(SHARE_ARTIFACT, "/app/__pycache__/m.cpython-311.pyc");
+        let plan = proposed_for(&FIX, "/app/__pycache__/m.cpython-311.pyc");
         assert_eq!(
             plan.title,
             "/app/__pycache__/m.cpython-311.pyc and 3 more of *.pyc made once more where user 7 and others read it"
@@ -81,6 +81,6 @@ mod tests {
 
     #[test]
     fn of_a_family_that_nobody_knows_it_says_what_the_place_must_be() {
-        assert!(proposed_for(SHARE_ARTIFACT, "/app/cache/table.cache").changes[0].to.contains("every user reads"));
+        assert!(proposed_for(&FIX, "/app/cache/table.cache").changes[0].to.contains("every user reads"));
     }
 }

@@ -171,9 +171,8 @@ fn of_libraries(case: &Case<'_>, advice: FixPlan, libraries: &[String]) -> FixPl
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fix_list::tests::{finding, proposed};
     use crate::machine::Machine;
-    use crate::program::tests::program;
+    use crate::sample::{finding, program, proposed};
     use slowpath_analysis::finding::row;
 
     fn children() -> Finding {
@@ -191,7 +190,7 @@ mod tests {
     }
 
     fn made(finding: Finding, mapped: &[&str], environment: &[(&str, &str)]) -> Proposal {
-        proposed(&[finding], &program(mapped), environment, &Machine::default()).remove(0)
+        proposed(&FIX, &[finding], &program(mapped), environment, &Machine::default()).remove(0)
     }
 
     #[test]
@@ -206,7 +205,7 @@ mod tests {
     fn what_is_predicted_is_what_a_launch_saves_that_nobody_records() {
         let predicted = |unrecorded| {
             let (program, machine) = (program(&[]), Machine::default());
-            let made = crate::propose(&[children()], |_| program.clone(), &[], &machine, unrecorded);
+            let made = FIX.proposals(&[children()], &[program], &[], &machine, unrecorded);
             made[0].predicted.unwrap()
         };
         let (whole, half) = (predicted(1.0), predicted(0.5));
@@ -257,7 +256,7 @@ mod tests {
         let mut of_plugins = program(&libc);
         let mut with = |plugins: &[&str]| {
             of_plugins.plugins = plugins.iter().map(|path| (*path).to_owned()).collect();
-            proposed(&[finding()], &of_plugins, &[], &Machine::default()).remove(0).plan
+            proposed(&FIX, &[finding()], &of_plugins, &[], &Machine::default()).remove(0).plan
         };
         assert_eq!(with(&["/l/liba.so"]).treatment, Treatment::variable(VARIABLE, "/l/libb.so.1"));
         let none = with(&["/l/liba.so", "/l/libb.so.1"]).trial;
