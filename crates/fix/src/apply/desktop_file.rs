@@ -101,7 +101,7 @@ fn value_of(line: &[u8], key: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::target_list::tests::{rendered, replay, without_doubled_percent};
+    use super::super::sample::{rendered, replay, without_doubled_percent};
     use super::*;
     use proptest::prelude::*;
 

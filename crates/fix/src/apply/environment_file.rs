@@ -65,7 +65,7 @@ fn render(input: &Input<'_>) -> Result<Rendered, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::target_list::tests::{rendered, replay};
+    use super::super::sample::{rendered, replay};
     use super::*;
     use proptest::prelude::*;
     use std::process::Command;

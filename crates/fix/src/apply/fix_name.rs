@@ -23,8 +23,8 @@ pub fn file_part(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sample::plan;
     use super::*;
-    use crate::apply::target_list::tests::plan;
     use crate::treatment::Treatment;
 
     #[test]

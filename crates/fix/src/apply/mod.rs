@@ -24,6 +24,8 @@ pub mod permissions;
 pub mod place;
 pub mod records;
 mod refusal;
+#[cfg(test)]
+mod sample;
 pub mod steps;
 pub mod systemd;
 mod target_kind;

@@ -85,7 +85,7 @@ fn render(input: &Input<'_>) -> Result<Rendered, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::target_list::tests::{rendered, replay, without_doubled_percent};
+    use super::super::sample::{rendered, replay, without_doubled_percent};
     use super::*;
     use proptest::prelude::*;
 

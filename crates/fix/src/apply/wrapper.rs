@@ -110,7 +110,7 @@ fn command(words: &[Word]) -> Result<Vec<u8>, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::target_list::tests::{rendered, replay};
+    use super::super::sample::{rendered, replay};
     use super::*;
     use proptest::prelude::*;
     use std::ffi::OsStr;
