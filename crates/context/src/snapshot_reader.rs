@@ -1,4 +1,9 @@
 //! Reads the execution context of a process that runs here, or of a copy of the kernel's files.
+//!
+//! Owns that a snapshot is of one program, whatever the process executes meanwhile, and which process and threads a copy is of; also
+//! when a snapshot gets what is read apart because it takes root or is foreign: the contents of seccomp filters, and a look into the
+//! files of loaded libraries. Leaves what of the kernel's files says which factor to the factors, the files themselves to
+//! `kernel_files` and `task_files`, stopping a process for its filters to `filters`, and what a snapshot holds to `snapshot`.
 
 use crate::factor::Scope;
 use crate::factors::{self, loaded_libraries};

@@ -1,4 +1,8 @@
 //! What this machine offers to fixes.
+//!
+//! Stands apart because it is looked at once, before any fix is asked: a fix then proposes without looking at the machine. Leaves which
+//! allocators are looked for to `installed_allocator`, reading the kernel's settings to `recording`, and what a program can do with them to
+//! [`crate::program`].
 
 use crate::installed_allocator;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,8 @@
 //! What of the difference between two contexts becomes a candidate, and what only follows from others or stays.
+//!
+//! Owns the walk over all factors: what differs, what both contexts have unlike the caller of the launches, what could not be compared,
+//! and the words in which each is named. Leaves to the factors which parts of a difference there are and what a launch needs for them
+//! (`toggle`, `contrast`), to `here` what the caller has and may, and to `prepared` the conditions of a launch for a choice.
 
 use super::contrast::{Contrast, DifferingPart, Outcome, or_none, words};
 use super::error::ToggleError;

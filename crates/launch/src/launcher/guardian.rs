@@ -1,4 +1,8 @@
 //! The guardian: prepares the namespaces, forks the observer and outlives it, so that a killed observer leaves nothing behind.
+//!
+//! Owns the first and the last steps of a launcher process: taking over its descriptors, becoming what adopts orphans, opening cgroups,
+//! entering namespaces; killing an observer that takes too long or outlives the caller, and ending what a dead one left. Leaves the
+//! target, its clock and everything in between to [`super::observer`], what both are handed to `work`, and how a tree is ended to `tree`.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,7 @@
 //! The sections that summaries of a recording and of a diagnosis both have.
+//!
+//! Owns which columns and how many rows each shows. Leaves their order, and which a summary has, to the summaries, how a figure looks to
+//! `figures`, tables and what stays literal in them to `text`, and the numbers to `analysis`.
 
 use super::figures::{figure, interval, optional};
 use super::text::{Column, Table, code, sentence};

@@ -1,4 +1,8 @@
 //! The launches of a benchmark: those of all arms in blocks, each block with an environment of another size.
+//!
+//! Owns one launch of an arm and what is measured of it, the launch of each that does not count, and the size of the environment in a
+//! block. Leaves the order within a block, and what a failed launch does to an arm, to [`crate::compare_until`], when there are enough to
+//! `stopping`, cold and warm to [`crate::conditions`], and what is said of the figures to `summary`.
 
 use super::arms::LaunchArm;
 use crate::conditions::Conditions;

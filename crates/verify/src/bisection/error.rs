@@ -1,4 +1,7 @@
 //! Why a bisection was given up.
+//!
+//! Owns what ends it before there is anything to say; ends with a part of an answer are `outcome`'s. The error of a launch is of the
+//! caller's own type: what it means, the exit code and a remedy are left to the caller.
 
 use slowpath_launch::Metric;
 

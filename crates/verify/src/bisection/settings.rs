@@ -1,4 +1,7 @@
-//! How a bisection is made.
+//! What the caller of a bisection chooses.
+//!
+//! Stands apart from the search, because most of its steps read it. Leaves shares of the error, which nobody chooses, to the steps that
+//! spend them, and which candidates there are to [`super::Candidate`].
 
 use slowpath_launch::Metric;
 use std::time::Duration;
