@@ -1,8 +1,8 @@
 //! From rounds to what is printed.
 
+use super::comparison::Measurements;
 use super::measure::{self, Measure};
 use super::round::Round;
-use super::rounds::Measurements;
 use super::settings::ScenarioSettings;
 use super::{OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioRound};
 use crate::benchmark::LaunchArm;
