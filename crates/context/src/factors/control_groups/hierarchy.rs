@@ -87,7 +87,7 @@ pub(super) fn huge_page_limits(chain: &[Group<'_>], ending: &str) -> Vec<(String
         let size = name.strip_prefix("hugetlb.")?.strip_suffix(ending)?;
         // What counts reservations is another limit.
         let bytes = numbers(chain, name).filter(|bytes| *bytes < UNLIMITED).reduce(f64::min)?;
-        (!size.contains('.')).then(|| (format!("{}{size}", HUGE_PAGE_LIMIT), bytes.to_string()))
+        (!size.contains('.')).then(|| (format!("{HUGE_PAGE_LIMIT}{size}"), bytes.to_string()))
     };
     names.iter().filter_map(limit).collect()
 }

@@ -22,13 +22,13 @@ const KEPT: [&str; 17] = [
 ];
 
 /// Whether a variable is read, of all that a process has.
-pub(crate) fn is_kept(name: &str) -> bool {
+pub(super) fn is_kept(name: &str) -> bool {
     KEPT.iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// Whether this variable with this value changes how fast a program runs, and neither what it runs nor where it writes: such are taken
 /// from anybody's context. Settings of malloc, Go and OpenMP that are plain numbers or words, languages and time zones by name.
-pub(crate) fn is_harmless(name: &str, value: &str) -> bool {
+pub(super) fn is_harmless(name: &str, value: &str) -> bool {
     let all = |allowed: &str| value.chars().all(|one| one.is_ascii_alphanumeric() || allowed.contains(one));
     let is_hidden = value.starts_with(['.', '/', ':']) || value.contains("..");
     is_harmless_name(name)
@@ -41,7 +41,7 @@ pub(crate) fn is_harmless(name: &str, value: &str) -> bool {
 }
 
 /// Whether a variable of this name can be harmless.
-pub(crate) fn is_harmless_name(name: &str) -> bool {
+pub(super) fn is_harmless_name(name: &str) -> bool {
     // MALLOC_TRACE names a file to write (mtrace(3)), MALLOC_CONF is another allocator's and names some; OMP_TOOL_LIBRARIES are loaded.
     let is_other = ["MALLOC_TRACE", "MALLOC_CONF"].contains(&name) || name.starts_with("OMP_TOOL");
     let beginnings = ["MALLOC_", "OMP_", "LANG", "LC_"];
