@@ -61,8 +61,8 @@ pub fn propose(
     ALL.iter().flat_map(|fix| fix.proposals(findings, &programs, environment, machine, unrecorded)).collect()
 }
 
-/// Fixes that findings name and nothing here makes: those that need a lab.
-pub fn lab_fixes(findings: &[Finding]) -> Vec<String> {
+/// Names of fixes that findings give and that nothing here makes: those that need a lab, and unknown ones.
+pub fn fixes_not_made_here(findings: &[Finding]) -> Vec<String> {
     let named = findings.iter().flat_map(|finding| &finding.fixes);
     let is_made = |name: &str| ALL.iter().any(|fix| fix.name == name && fix.propose.is_some());
     let mut others: Vec<String> = named.filter(|fix| !is_made(fix)).cloned().collect();
@@ -94,8 +94,8 @@ mod tests {
     fn findings_that_name_nothing_that_is_made_here_have_no_proposal_and_need_a_lab() {
         let findings = [finding("preload_plan", 1.0), finding("nothing", 1.0), finding("preload_plan", 1.0)];
         assert!(proposed(&findings).is_empty());
-        assert_eq!(lab_fixes(&findings), ["nothing", "preload_plan"]);
-        assert!(lab_fixes(&[finding(memory_fixes::REUSE_BUFFER, 1.0)]).is_empty());
+        assert_eq!(fixes_not_made_here(&findings), ["nothing", "preload_plan"]);
+        assert!(fixes_not_made_here(&[finding(memory_fixes::REUSE_BUFFER, 1.0)]).is_empty());
     }
 
     #[test]

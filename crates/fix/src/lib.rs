@@ -50,7 +50,7 @@ pub mod word;
 pub use case::Case;
 pub use declaration::Declaration;
 pub use digest::sha256;
-pub use fix_list::{ALL, is_same_name, lab_fixes, propose};
+pub use fix_list::{ALL, fixes_not_made_here, is_same_name, propose};
 pub use machine::Machine;
 pub use not_triable::NotTriable;
 pub use plan::{Change, FixPlan, Privilege, Scope, Trial};

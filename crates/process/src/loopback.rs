@@ -51,7 +51,7 @@ struct Request {
 
 /// `struct nlmsghdr` and `struct inet_diag_msg` behind it.
 #[repr(C)]
-struct DiagnosisMessage {
+struct InetDiagMessage {
     length: u32,
     kind: u16,
     flags: u16,
@@ -150,10 +150,10 @@ pub fn user_of(peer: SocketAddrV4, own: SocketAddrV4) -> io::Result<u32> {
     let read =
         checked(unsafe { libc::recv(socket.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), libc::MSG_DONTWAIT) })?;
     // SAFETY: the structure has integers alone, of which all bytes are values, and as many were read.
-    let answer = (read >= size_of::<DiagnosisMessage>())
-        .then(|| unsafe { bytes.as_ptr().cast::<DiagnosisMessage>().read_unaligned() });
+    let answer = (read >= size_of::<InetDiagMessage>())
+        .then(|| unsafe { bytes.as_ptr().cast::<InetDiagMessage>().read_unaligned() });
     // A socket that a program holds has an inode.
-    let is_held = |answer: &DiagnosisMessage| HELD.contains(&answer.state) && answer.inode != 0;
+    let is_held = |answer: &InetDiagMessage| HELD.contains(&answer.state) && answer.inode != 0;
     let found = answer.filter(|answer| answer.kind == SOCK_DIAG_BY_FAMILY && is_held(answer));
     found
         .map(|answer| answer.uid)

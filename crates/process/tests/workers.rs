@@ -254,8 +254,8 @@ fn nobody_of_the_same_user_can_trace_a_worker_or_read_its_memory() {
 /// What a system call answers in a worker: 0, an error, or minus the signal that it ended the worker by.
 fn answer(sandbox: &Sandbox, call: impl FnOnce() -> i64) -> i64 {
     let worked = text(sandbox, &[], || {
-        let reply = call();
-        if reply < 0 { i64::from(Errno::last_raw()).to_string() } else { "0".to_owned() }
+        let result = call();
+        if result < 0 { i64::from(Errno::last_raw()).to_string() } else { "0".to_owned() }
     });
     match worked {
         Ok(reply) => reply.parse().unwrap(),

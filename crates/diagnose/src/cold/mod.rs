@@ -13,7 +13,7 @@ use crate::printed::Diagnosis;
 use crate::time_limit::{TimeLimit, Too};
 use plans::Candidate;
 use prediction::{Pilot, Predicted};
-use recorded::RecordedLaunch;
+use recorded::ShownByRecordings;
 use slowpath_experiment::Level;
 use slowpath_lab::{Lab, Settings};
 use slowpath_session::failure::{Failure, Kind};
@@ -31,7 +31,7 @@ pub struct Looked {
     shams: Vec<ShamPlan>,
     pilot: Pilot,
     predicted: Option<Predicted>,
-    found: RecordedLaunch,
+    found: ShownByRecordings,
     settings: Settings,
 }
 

@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// What the recordings show.
 #[derive(Serialize, Deserialize)]
-pub struct RecordedLaunch {
+pub struct ShownByRecordings {
     /// Hidden costs, most costly first.
     pub findings: Vec<Finding>,
     /// What the cold launch was searched for.
@@ -34,7 +34,7 @@ pub struct RecordedLaunch {
     pub cross_check: Option<String>,
 }
 
-impl RecordedLaunch {
+impl ShownByRecordings {
     /// Whether a fix for cold launches answers a finding.
     pub fn asks_for_a_fix(&self) -> bool {
         self.findings.iter().any(is_answered)
@@ -51,7 +51,7 @@ pub fn found(
     directory: &Path,
     predicted: Option<&Predicted>,
     progress: &dyn Progress,
-) -> Result<RecordedLaunch, Failure> {
+) -> Result<ShownByRecordings, Failure> {
     progress.step("explaining the cold launch");
     as_user(&target.identity, &Work::reading("explaining the cold launch"), || {
         let cold = open(&directory.join(COLD), |text| progress.warn(text))?;
@@ -65,7 +65,7 @@ pub fn found(
         losses.merge(&needed.manifest.losses);
         let mut unavailable = cold.manifest.unavailable.clone();
         let time = time_spent_of(&cold, Condition::Cold, &mut unavailable);
-        Ok(RecordedLaunch { findings, looked_for, time, losses, unavailable, cross_check })
+        Ok(ShownByRecordings { findings, looked_for, time, losses, unavailable, cross_check })
     })
 }
 

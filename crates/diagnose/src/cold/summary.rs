@@ -2,14 +2,14 @@
 
 use super::plans::Candidate;
 use super::prediction::Predicted;
-use super::recorded::RecordedLaunch;
+use super::recorded::ShownByRecordings;
 use super::training::Trained;
 use crate::arm_summary;
 use crate::blocks::Ended;
 use crate::directory::COLD;
 use crate::printed::{DIAGNOSE_SCHEMA, Diagnosis, GapShare, LaunchSummary, Verdict};
 use slowpath_experiment::{Level, median};
-use slowpath_fix::lab_fixes;
+use slowpath_fix::fixes_not_made_here;
 use slowpath_lab::Settings;
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::target::Target;
@@ -40,7 +40,7 @@ pub struct Input<'a> {
     /// The trainings.
     pub trained: &'a Trained,
     /// What they show.
-    pub found: &'a RecordedLaunch,
+    pub found: &'a ShownByRecordings,
     /// The prediction.
     pub predicted: Option<&'a Predicted>,
     /// The device's settings.
@@ -165,7 +165,7 @@ fn notes(input: &Input<'_>) -> Vec<String> {
 /// Fixes for cold launches that findings name and that are not among what is tried.
 fn not_in_this_set(input: &Input<'_>) -> Vec<String> {
     let is_tried = |name: &str| input.candidates.iter().any(|candidate| candidate.fix == Some(name));
-    let named = lab_fixes(&input.found.findings);
+    let named = fixes_not_made_here(&input.found.findings);
     named.into_iter().filter(|name| !is_tried(name)).collect()
 }
 

@@ -166,8 +166,8 @@ pub fn apply(
 
 /// Carries out the steps of a change where a kill of this process does not stop them half-way.
 fn to_the_end(steps: impl FnOnce() -> Result<(), ApplyError>) -> Result<(), Failure> {
-    let ended = || serde_json::to_vec(&steps().map_err(failure)).unwrap_or_default();
-    let answer = finish(ended).map_err(|error| {
+    let work = || serde_json::to_vec(&steps().map_err(failure)).unwrap_or_default();
+    let answer = finish(work).map_err(|error| {
         Failure::from_error(Kind::Machine, &error)
             .hint("`slowpath fix list` shows how far it is, `slowpath fix undo` restores all")
     })?;

@@ -12,7 +12,7 @@ use crate::case::Case;
 use crate::interruption;
 use crate::printed::Diagnosis;
 use crate::time_limit::{TimeLimit, Too};
-use recorded::RecordedLaunch;
+use recorded::ShownByRecording;
 use slowpath_experiment::Level;
 use slowpath_session::failure::Failure;
 use slowpath_verify::conditions::Conditions;
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// What a recorded launch showed.
 pub struct Looked {
-    found: RecordedLaunch,
+    found: ShownByRecording,
     /// How long the launch before it took, with all that is around it.
     pub pace: Duration,
 }

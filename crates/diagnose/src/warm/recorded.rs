@@ -12,7 +12,7 @@ use slowpath_analysis::printed::round_trips::{ReplyPair, of_tables as round_trip
 use slowpath_analysis::printed::time_spent::{Condition, TimeSpent, of_tables as time_spent_of};
 use slowpath_capture::Options;
 use slowpath_fix::program::RunsAs;
-use slowpath_fix::{Machine, Proposal, lab_fixes, propose};
+use slowpath_fix::{Machine, Proposal, fixes_not_made_here, propose};
 use slowpath_launch::{EndPolicy, Metric, StdioPolicy, measures};
 use slowpath_process::Duty;
 use slowpath_session::Progress;
@@ -34,9 +34,9 @@ const PREDICTION_FILE: &str = "prediction-warm.json";
 /// this was another.
 const LEAST_UNRECORDED: f64 = 0.25;
 
-/// What the recorded launch gave.
+/// What the recording of the launch shows.
 #[derive(Serialize, Deserialize)]
-pub struct RecordedLaunch {
+pub struct ShownByRecording {
     /// Hidden costs, most costly first.
     pub findings: Vec<Finding>,
     /// What it was searched for.
@@ -113,7 +113,7 @@ pub fn found(
     directory: &Path,
     unrecorded: Option<f64>,
     progress: &dyn Progress,
-) -> Result<RecordedLaunch, Failure> {
+) -> Result<ShownByRecording, Failure> {
     progress.step("looking for hidden costs");
     let environment = target.variables();
     let who = RunsAs { uid: target.identity.uid, gid: target.identity.gid };
@@ -134,8 +134,8 @@ pub fn found(
             .map(|proposal| Predicted { fix: &proposal.plan.name, change_of_cpu_time: proposal.predicted })
             .collect();
         write_json(directory, PREDICTION_FILE, &predicted)?;
-        Ok(RecordedLaunch {
-            need_lab: lab_fixes(&findings),
+        Ok(ShownByRecording {
+            need_lab: fixes_not_made_here(&findings),
             findings,
             looked_for,
             proposals,

@@ -1,6 +1,6 @@
 //! From the comparison to what is printed: arms, verdicts by CPU time with the other metrics beside them, fixes, notes.
 
-use super::recorded::RecordedLaunch;
+use super::recorded::ShownByRecording;
 use crate::arm_summary::{arm_summary, not_tried, verdict};
 use crate::blocks::Ended;
 use crate::directory::WARM;
@@ -31,7 +31,7 @@ pub struct Input<'a> {
     /// Their launches, and how they ended; `None` where there was no fix to try.
     pub compared: Option<&'a (Comparison, Ended)>,
     /// What was found.
-    pub found: &'a RecordedLaunch,
+    pub found: &'a ShownByRecording,
     /// Seed of the order of the launches.
     pub seed: u64,
     /// What was done before the launches.

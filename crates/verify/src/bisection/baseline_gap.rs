@@ -116,7 +116,7 @@ fn ready<E: std::error::Error + 'static>(
     choices: &[Choice],
 ) -> Result<(), BisectionError<E>> {
     match choices.iter().find_map(|one| Some((one, launches.failure(one)?))) {
-        Some((one, failure)) => Err(BisectionError::NeverReady(failure.of(one))),
+        Some((one, failure)) => Err(BisectionError::NeverReady(failure.in_words(one))),
         None => Ok(()),
     }
 }

@@ -63,8 +63,8 @@ pub(super) struct NotReady {
 }
 
 impl NotReady {
-    /// In words, of this choice.
-    pub(super) fn of(&self, choice: &Choice) -> String {
+    /// A sentence about this choice.
+    pub(super) fn in_words(&self, choice: &Choice) -> String {
         let Self { reason, launches } = self;
         let launches = if *launches == 1 { "1 launch".to_owned() } else { format!("{launches} launches in a row") };
         format!("{} was not ready in {launches}: {reason}", choice.name())

@@ -44,7 +44,7 @@ impl Target {
     /// Why one of the whole contexts is not ready any more, in words.
     pub(super) fn failure<E>(&self, launches: &Launches<'_, E>) -> Option<String> {
         let whole = [Choice::fast(), Choice::slow(self.count)];
-        whole.iter().find_map(|one| Some(launches.failure(one)?.of(one)))
+        whole.iter().find_map(|one| Some(launches.failure(one)?.in_words(one)))
     }
 
     /// Level of the intervals of a set that delta debugging finds: none of its members has shown anything by itself.

@@ -10,8 +10,8 @@ use slowpath_verify::benchmark::arms::named;
 use slowpath_verify::scenario::browsers;
 use std::ffi::OsString;
 
-/// Says what the user should know of the arms.
-pub fn begin(arms: Vec<LaunchArm>) -> Vec<LaunchArm> {
+/// The arms, after warnings of what the user should know of the first.
+pub fn with_warnings(arms: Vec<LaunchArm>) -> Vec<LaunchArm> {
     arms.iter().take(1).for_each(|arm| command_target::warn(&arm.target));
     arms
 }

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 /// Runs the command.
 pub fn run(arguments: &BenchmarkArguments) -> Result<ExitCode, Failure> {
     let options = &arguments.options;
-    let arms = arms::begin(arms::of(arguments)?);
+    let arms = arms::with_warnings(arms::of(arguments)?);
     let progress = Progress::new(options.quiet);
     let measured = benchmark::run(&options.settings(), &arms, options.cold, &progress)?;
     progress.done();

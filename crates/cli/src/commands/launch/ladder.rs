@@ -17,7 +17,7 @@ pub fn run(arguments: &LadderArguments) -> Result<ExitCode, Failure> {
         return Err(Failure::new(Kind::Usage, "an export holds one table, and this ladder has a cold and a warm one")
             .hint("add --cold or --warm"));
     }
-    let arms = arms::begin(arms::of_ladder(arguments)?);
+    let arms = arms::with_warnings(arms::of_ladder(arguments)?);
     let progress = Progress::new(options.quiet);
     let one = |cold: Option<Coldness>| benchmark::run(&options.settings(), &arms, cold, &progress);
     let cold = (!options.warm).then(|| one(options.cold.or(Some(Coldness::Lab)))).transpose()?;

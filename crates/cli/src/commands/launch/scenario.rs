@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Runs the command.
 pub fn run(arguments: &ScenarioArguments) -> Result<ExitCode, Failure> {
-    let arms = arms::begin(arms::of_scenario(arguments)?);
+    let arms = arms::with_warnings(arms::of_scenario(arguments)?);
     let first = arms.first().ok_or_else(|| Failure::new(Kind::Usage, "there is no browser"))?;
     // The list is the user's.
     let pages = as_user(&first.target.identity, &Work::reading("reading the list of pages"), || {

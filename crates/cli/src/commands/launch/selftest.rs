@@ -17,7 +17,7 @@ pub fn run(arguments: &SelftestArguments) -> Result<ExitCode, Failure> {
         return Err(Failure::new(Kind::Usage, "a selftest compares one metric, and has neither quantiles nor exports")
             .hint("`--json` prints all that it found"));
     }
-    let arms = arms::begin(arms::of_selftest(arguments)?);
+    let arms = arms::with_warnings(arms::of_selftest(arguments)?);
     let progress = Progress::new(options.quiet);
     let found = selftest::run(&options.settings(), &arms, options.cold, arguments.comparisons, &progress)?;
     progress.done();
