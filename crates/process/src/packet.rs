@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_was_asked_for_is_reported_cut() {
+    fn what_is_longer_than_was_asked_for_is_reported_as_cut() {
         let (one, other) = pair();
         send_packet(&other, b"0123456789", &[]).unwrap();
         let packet = receive_packet(&one, 4).unwrap().unwrap();

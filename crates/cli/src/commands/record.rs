@@ -45,7 +45,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     };
     show_recorded(arguments, &directory, manifest, stop.as_deref());
     // The recording is there, and with `--json` the one object says how the launch ended: only the exit code and
-    // standard error report the failure.
+    // standard error make it a failure.
     Ok(match not_ready(&outcome).filter(|_| stop.is_none()) {
         Some(failure) => failure::report(&failure.hint("what was recorded until then is kept"), false),
         None => ExitCode::SUCCESS,

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shared_mapping_is_known_from_a_private_one() {
+    fn a_shared_mapping_is_distinguished_from_a_private_one() {
         let ring = "7f12-7f34 rw-s 00000000 00:0e 1055 anon_inode:bpf-map\n";
         let text =
             [ring, &ring.replace("rw-s", "rw-p"), "8000-9000 rw-s 00000000 00:01 7 /dev/zero (deleted)\n"].concat();

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scheme_without_quota_that_memory_switches_on_is_shown_so() {
+    fn a_scheme_without_quota_that_memory_switches_on_is_shown_as_such() {
         let directory = machine("on", "pageout");
         write(directory.path(), CONTEXT, &[("operations", "vaddr")]);
         let differs = [
