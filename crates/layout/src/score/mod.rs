@@ -13,8 +13,8 @@ pub use placement::{Code, Placement};
 use crate::work::Work;
 
 /// What a work costs where functions stand so.
-pub fn of_work(place: &Placement, work: &Work) -> Cost {
-    cost(place.page(), work.iter().flat_map(|used| place.pages(used)))
+pub fn of_work(placement: &Placement, work: &Work) -> Cost {
+    cost(placement.page(), work.iter().flat_map(|used| placement.pages(used)))
 }
 
 /// The mean of costs; none of nothing.
@@ -31,14 +31,14 @@ pub fn mean(costs: &[Cost]) -> Option<Cost> {
 
 /// The mean cost of works as the functions stand now.
 pub fn current(code: &Code, works: &[Work]) -> Option<Cost> {
-    let place = code.current();
-    mean(&works.iter().map(|work| of_work(&place, work)).collect::<Vec<_>>())
+    let placement = code.current();
+    mean(&works.iter().map(|work| of_work(&placement, work)).collect::<Vec<_>>())
 }
 
 /// The mean cost of works in an order that was made from all of them.
 pub fn train(code: &Code, works: &[Work], order: &[u64]) -> Option<Cost> {
-    let place = code.placed(order);
-    mean(&works.iter().map(|work| of_work(&place, work)).collect::<Vec<_>>())
+    let placement = code.placed(order);
+    mean(&works.iter().map(|work| of_work(&placement, work)).collect::<Vec<_>>())
 }
 
 /// The mean cost of works, each in an order that was made from all others; none where there is only one.

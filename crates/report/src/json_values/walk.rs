@@ -16,13 +16,13 @@ pub(super) fn enumerations(document: &str, schema: &Value) -> Vec<JsonEnumeratio
     }
     let Walk { found, holders } = walk;
     let enumeration = |one: FoundEnumeration<'_>| {
-        let of_definition = one.place.definition.filter(|_| one.place.field.is_none());
+        let of_definition = one.context.definition.filter(|_| one.context.field.is_none());
         let held = of_definition.and_then(|name| holders.get(name)).into_iter().flatten();
         let fields: BTreeSet<&str> =
-            if one.tags.is_empty() { held.copied().chain(one.place.field).collect() } else { one.tags };
+            if one.tags.is_empty() { held.copied().chain(one.context.field).collect() } else { one.tags };
         let values = one.values.into_iter().map(|(value, what)| (value.to_owned(), plain(what)));
         JsonEnumeration {
-            about: plain(one.place.about),
+            about: plain(one.context.about),
             values: values.collect(),
             fields: fields.into_iter().map(str::to_owned).collect(),
             documents: BTreeSet::from([document.to_owned()]),
@@ -49,7 +49,7 @@ struct NodeContext<'a> {
 
 /// An enumeration.
 struct FoundEnumeration<'a> {
-    place: NodeContext<'a>,
+    context: NodeContext<'a>,
     /// Fields that say which variant of a table it is.
     tags: BTreeSet<&'a str>,
     /// Each value with its description.
@@ -64,62 +64,62 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn node(&mut self, node: &'a Value, place: NodeContext<'a>) {
+    fn node(&mut self, node: &'a Value, context: NodeContext<'a>) {
         match node {
-            Value::Array(nodes) => nodes.iter().for_each(|node| self.node(node, place)),
+            Value::Array(nodes) => nodes.iter().for_each(|node| self.node(node, context)),
             Value::Object(node) => {
-                let place = NodeContext { about: text(node, "description").unwrap_or(place.about), ..place };
-                self.note(place, BTreeSet::new(), words(node, place.about));
-                self.parts(node, place, false);
+                let context = NodeContext { about: text(node, "description").unwrap_or(context.about), ..context };
+                self.note(context, BTreeSet::new(), words(node, context.about));
+                self.parts(node, context, false);
             }
             _ => {}
         }
     }
 
-    fn note(&mut self, place: NodeContext<'a>, tags: BTreeSet<&'a str>, values: Vec<(&'a str, &'a str)>) {
-        if !values.is_empty() && place.field != Some(VERSION) {
-            self.found.push(FoundEnumeration { place, tags, values });
+    fn note(&mut self, context: NodeContext<'a>, tags: BTreeSet<&'a str>, values: Vec<(&'a str, &'a str)>) {
+        if !values.is_empty() && context.field != Some(VERSION) {
+            self.found.push(FoundEnumeration { context, tags, values });
         }
     }
 
     /// What a node refers to and consists of; the words of a variant were noted with those of the others.
-    fn parts(&mut self, node: &'a Map<String, Value>, place: NodeContext<'a>, is_variant: bool) {
+    fn parts(&mut self, node: &'a Map<String, Value>, context: NodeContext<'a>, is_variant: bool) {
         let target = text(node, "$ref").and_then(|path| path.rsplit('/').next());
-        if let (Some(definition), Some(field)) = (target, place.field) {
+        if let (Some(definition), Some(field)) = (target, context.field) {
             self.holders.entry(definition).or_default().insert(field);
         }
         for (key, part) in node {
             match (key.as_str(), part) {
-                ("properties", Value::Object(fields)) => self.fields(fields, place, is_variant),
-                ("oneOf", Value::Array(variants)) => self.variants(variants, place),
+                ("properties", Value::Object(fields)) => self.fields(fields, context, is_variant),
+                ("oneOf", Value::Array(variants)) => self.variants(variants, context),
                 ("$defs" | "const" | "enum" | "required" | "default" | "examples", _) => {}
-                (_, part) => self.node(part, place),
+                (_, part) => self.node(part, context),
             }
         }
     }
 
-    fn fields(&mut self, fields: &'a Map<String, Value>, place: NodeContext<'a>, is_variant: bool) {
+    fn fields(&mut self, fields: &'a Map<String, Value>, context: NodeContext<'a>, is_variant: bool) {
         for (field, node) in fields {
             if !is_variant || tag(node).is_none() {
-                self.node(node, NodeContext { field: Some(field), about: "", ..place });
+                self.node(node, NodeContext { field: Some(field), about: "", ..context });
             }
         }
     }
 
-    fn variants(&mut self, variants: &'a [Value], place: NodeContext<'a>) {
+    fn variants(&mut self, variants: &'a [Value], context: NodeContext<'a>) {
         let (mut tags, mut values) = (BTreeSet::new(), Vec::new());
         for variant in variants.iter().filter_map(Value::as_object) {
-            values.extend(words(variant, place.about));
-            let about = text(variant, "description").unwrap_or(place.about);
+            values.extend(words(variant, context.about));
+            let about = text(variant, "description").unwrap_or(context.about);
             let fields = variant.get("properties").and_then(Value::as_object).into_iter().flatten();
             for (field, value) in fields.filter_map(|(field, node)| Some((field, tag(node)?))) {
                 tags.insert(field.as_str());
                 values.push((value, about));
             }
         }
-        self.note(place, tags, values);
+        self.note(context, tags, values);
         for variant in variants.iter().filter_map(Value::as_object) {
-            self.parts(variant, place, true);
+            self.parts(variant, context, true);
         }
     }
 }

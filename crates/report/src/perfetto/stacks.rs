@@ -32,7 +32,7 @@ impl<'a> Stacks<'a> {
         if used.is_empty() {
             return;
         }
-        let mut places = FrameTables::default();
+        let mut tables = FrameTables::default();
         // Numbers of the functions of each frame, the outermost first.
         let mut functions: Vec<Vec<u64>> = vec![Vec::new(); self.stacks.frames().len()];
         let mut stacks = Vec::with_capacity(used.len());
@@ -41,13 +41,13 @@ impl<'a> Stacks<'a> {
             for number in self.stacks.outermost_first(path) {
                 let functions = &mut functions[number as usize];
                 if functions.is_empty() {
-                    *functions = places.add(&self.stacks.frames()[number as usize]);
+                    *functions = tables.add(&self.stacks.frames()[number as usize]);
                 }
                 frame_ids.extend_from_slice(functions);
             }
             stacks.push(Callstack { iid: Some(u64::from(path) + 1), frame_ids });
         }
-        packets.interned(places.into_data());
+        packets.interned(tables.into_data());
         while !stacks.is_empty() {
             let rest = stacks.split_off(stacks.len().min(STACKS_A_PACKET));
             packets
