@@ -5,7 +5,7 @@
 //! 1. *killed*: what no library that works here calls or probes, and what an attacker calls first: mounting, tracing, BPF, modules, keys,
 //!    namespaces, executing. The parent is notified of SIGSYS, so that it is noticed.
 //! 2. *allowed*: what the duty needs, by number, and by argument where the number says too little (how a file is opened, whether memory
-//!    becomes executable, whom a signal goes to, what a descriptor is asked).
+//!    becomes executable, whom a signal goes to, which command a descriptor gets).
 //! 3. *refused* with EPERM: what libraries try and can do without: another owner, a socket of the system log.
 //! 4. ENOSYS for all others, unknown numbers and those of x32 included: with this answer C libraries fall back to older calls.
 //!
