@@ -88,7 +88,7 @@ impl<'a> LaunchFacts<'a> {
         self.completeness.get_or_init(|| completeness(&self.tables, &self.processes))
     }
 
-    /// What run-time linkers did before main, told when it is first asked for.
+    /// What run-time linkers did before main, worked out when it is first asked for.
     pub(crate) fn loader_work(&self) -> &[Start] {
         self.loader_work.get_or_init(|| {
             let (tables, files, places) = (&*self.tables, &self.files, &*self.places);

@@ -123,7 +123,7 @@ impl Measure {
     }
 
     /// Whether it is reported where it is zero everywhere: of a hidden cost that is an answer.
-    pub fn is_told_when_zero(self) -> bool {
+    pub fn is_reported_when_zero(self) -> bool {
         self == Self::BackgroundReclaim
     }
 

@@ -400,20 +400,20 @@ mod tests {
 
     #[test]
     fn memory_that_is_given_back_has_its_allocator_and_who_freed() {
-        let told = |rows: &[(&str, &str)]| {
+        let freed_by = |rows: &[(&str, &str)]| {
             let stack = stack(rows);
             (stack.who_asked().map(|caller| caller.function.clone()), stack.allocator)
         };
         let (main, own) = (("program", "main"), Some("main".to_owned()));
         let libc = [("libc.so.6", "cfree"), ("libc.so.6", ""), ("libc.so.6", "__sbrk"), ("libc.so.6", "brk")];
-        assert_eq!(told(&[main, libc[0], libc[1], libc[2], libc[3]]), (own.clone(), Some(Allocator::Glibc)));
+        assert_eq!(freed_by(&[main, libc[0], libc[1], libc[2], libc[3]]), (own.clone(), Some(Allocator::Glibc)));
         let linked = [("program", "_int_free"), ("program", "systrim.constprop.0"), ("program", "__brk")];
-        assert_eq!(told(&[main, linked[0], linked[1], linked[2]]), (own.clone(), Some(Allocator::Glibc)));
+        assert_eq!(freed_by(&[main, linked[0], linked[1], linked[2]]), (own.clone(), Some(Allocator::Glibc)));
         let jemalloc = [("libjemalloc.so.2", "free"), ("libjemalloc.so.2", ""), ("libc.so.6", "__madvise")];
-        assert_eq!(told(&[main, jemalloc[0], jemalloc[1], jemalloc[2]]), (own.clone(), Some(Allocator::Jemalloc)));
+        assert_eq!(freed_by(&[main, jemalloc[0], jemalloc[1], jemalloc[2]]), (own.clone(), Some(Allocator::Jemalloc)));
         let go = [("program", "runtime.mallocgc"), ("program", "runtime.madvise")];
-        assert_eq!(told(&[main, go[0], go[1], ("program", "runtime.madvise")]), (own.clone(), Some(Allocator::Go)));
-        assert_eq!(told(&[main, ("libc.so.6", "__madvise")]), (own, None));
+        assert_eq!(freed_by(&[main, go[0], go[1], ("program", "runtime.madvise")]), (own.clone(), Some(Allocator::Go)));
+        assert_eq!(freed_by(&[main, ("libc.so.6", "__madvise")]), (own, None));
     }
 
     #[test]
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn code_without_a_name_is_told_by_its_place() {
+    fn code_without_a_name_is_named_by_its_place() {
         let (name, _) = asked(&[("libvideo.so", ""), ("libc.so.6", "malloc"), ("libc.so.6", "mmap")]);
         assert_eq!(name.as_deref(), Some("libvideo.so+0x0"));
     }

@@ -224,7 +224,7 @@ struct Rest<'f, 'a> {
     /// Processes and the libraries that they have loaded, of those that work without a trace.
     loaded: HashSet<(ProcessKey, &'static str)>,
     /// Whose time is reported: twice would be no bound.
-    told: HashSet<(ProcessKey, String)>,
+    reported: HashSet<(ProcessKey, String)>,
 }
 
 impl<'f, 'a> Rest<'f, 'a> {
@@ -240,7 +240,7 @@ impl<'f, 'a> Rest<'f, 'a> {
         }
         let is_needed = !loaded.is_empty() || untraced.iter().any(|one| made_no_directory(one));
         let times = if is_needed { usage::own_cpu_times(facts) } else { CpuTimes::new() };
-        Self { facts, times, loaded, told: HashSet::new() }
+        Self { facts, times, loaded, reported: HashSet::new() }
     }
 
     /// All CPU time of the process; nothing where it is not known.
@@ -251,7 +251,7 @@ impl<'f, 'a> Rest<'f, 'a> {
             None => made_no_directory(&fallback),
         };
         let cpu = self.times.get(&process).copied().flatten().filter(|_| is_used)?.0 as f64;
-        if !self.told.insert((process, family.to_owned())) {
+        if !self.reported.insert((process, family.to_owned())) {
             return None;
         }
         let ended = self.facts.processes.get(process).and_then(|process| process.ended).unwrap_or(self.facts.ended);

@@ -138,7 +138,7 @@ mod tests {
     fn what_faults_count_for_adds_up_to_the_time_in_them() {
         let text = "== faults\nts duration pid start kind\n1 1000 7 1 minor\n2 - 7 1 minor\n3 9000 7 1 minor\n4 - 7 1 minor\n\
                     5 2000 7 1 minor\n";
-        let told = |text: &str| {
+        let summed = |text: &str| {
             let tables = Tables::from_text(text).unwrap();
             let off_cpu = off_cpu_times::follow(&tables);
             let faults = FaultTimes { rows: &tables.faults, off_cpu: &off_cpu };
@@ -146,8 +146,8 @@ mod tests {
             assert_eq!((0..5).map(|row| sums.weight(faults.time(row))).sum::<u64>() as f64, sums.time());
             (sums.mean, sums.median, sums.untimed, sums.off_cpu.0)
         };
-        assert_eq!(told(text), (4000.0, 2000.0, 2, 0));
+        assert_eq!(summed(text), (4000.0, 2000.0, 2, 0));
         let waits = "== off_cpu\nts duration pid start reason runnable\n10 6000 7 1 runnable 6000\n";
-        assert_eq!(told(&format!("{text}{waits}")), (2000.0, 2000.0, 2, 6000));
+        assert_eq!(summed(&format!("{text}{waits}")), (2000.0, 2000.0, 2, 6000));
     }
 }

@@ -217,7 +217,7 @@ mod tests {
     use crate::findings::allocating_stack::Caller;
 
     #[test]
-    fn who_has_no_name_is_told_by_the_library_and_by_who_called_it() {
+    fn who_has_no_name_is_named_by_the_library_and_by_who_called_it() {
         let caller = |function: &str, file: &str, is_named| Caller {
             function: function.to_owned(),
             is_named,
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_without_their_parameters_and_cut() {
+    fn names_are_shown_without_their_parameters_and_cut() {
         assert_eq!(short("(anonymous namespace)::copy_frame(unsigned char const*)"), "copy_frame");
         assert_eq!(short("video::Sink::operator()(Frame&)"), "video::Sink::operator()(Frame&)");
         assert_eq!(short("copy"), "copy");

@@ -113,7 +113,7 @@ impl<'a> MemoryUse<'a> {
                 || of(&released.of_fault, fault).is_some()
                 || of(&blocks.of_fault, fault).is_some_and(|block| counted_whole[block as usize])
         };
-        let huge_pages = tables.manifest.host.huge_pages.as_ref().and_then(|told| Mode::of(&told.enabled));
+        let huge_pages = tables.manifest.host.huge_pages.as_ref().and_then(|setting| Mode::of(&setting.enabled));
         let size = huge_page_spans::size(&tables.manifest).filter(|_| huge_pages.is_some());
         let spans = size.map(|size| huge_page_spans::follow(tables, size, is_others)).unwrap_or_default();
         let missed = huge_pages.map(|mode| missed::groups(&spans, mode, &facts.processes, &mut stacks));

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn impl_blocks_of_the_library_are_told_from_the_programs() {
+    fn impl_blocks_of_the_library_are_distinguished_from_the_programs() {
         for library in [
             "<[u8]>::copy_from_slice",
             "<[game::Frame]>::sort_unstable",

@@ -115,7 +115,7 @@ impl<'a> OpeningThreads<'a> {
                 _ => {}
             }
             match row.reason {
-                // Told at the begin of the stay; its end is found when all are there.
+                // Reported at the begin of the stay; its end is found when all are there.
                 OffCpuReason::Stolen => {
                     thread.robbed.push(RobbedStay { begin: row.ts.0, end: row.ts.0, stolen: row.duration.0 });
                 }

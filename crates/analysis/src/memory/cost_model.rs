@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_is_told_as_it_was_and_between_two_sizes_by_their_logarithm() {
+    fn what_was_measured_is_given_as_it_was_and_between_two_sizes_by_their_logarithm() {
         let model =
             model(vec![row(4 * MIB, false, [1900.0, 2000.0, 2100.0]), row(MIB, false, [900.0, 1000.0, 1200.0])]);
         let model = model.unwrap();

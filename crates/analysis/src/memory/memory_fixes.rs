@@ -134,12 +134,12 @@ mod tests {
 
     #[test]
     fn larger_blocks_are_kept_in_the_heap_of_brk_which_other_threads_must_share() {
-        let told = |block, threads| MallocSettings::keeping(Bytes(block), 2, threads).map(|one| one.to_string());
+        let settings = |block, threads| MallocSettings::keeping(Bytes(block), 2, threads).map(|one| one.to_string());
         let first = "glibc.malloc.trim_threshold=536870912:glibc.malloc.mmap_max=0";
-        assert_eq!(told(32 * MIB, false).as_deref(), Some(first));
-        assert_eq!(told(32 * MIB, true), Some(format!("{first}:glibc.malloc.arena_max=1")));
-        assert!(told(1 << 60, false).unwrap().contains(&format!("trim_threshold={MOST_TRIM_THRESHOLD}:")));
-        assert_eq!(told(u64::MAX, false), None);
+        assert_eq!(settings(32 * MIB, false).as_deref(), Some(first));
+        assert_eq!(settings(32 * MIB, true), Some(format!("{first}:glibc.malloc.arena_max=1")));
+        assert!(settings(1 << 60, false).unwrap().contains(&format!("trim_threshold={MOST_TRIM_THRESHOLD}:")));
+        assert_eq!(settings(u64::MAX, false), None);
     }
 
     #[test]

@@ -202,13 +202,13 @@ mod tests {
                     _ => prop_assert_eq!(owners.set(from + 7, owner), model.insert(page, owner)),
                 }
                 let parts = owners.between(from, to);
-                let told = parts.iter().flat_map(|part| {
+                let owned = parts.iter().flat_map(|part| {
                     (part.from / PAGE_SIZE..part.to / PAGE_SIZE).map(|page| (page, part.owner))
                 });
-                let told: Vec<(u64, u32)> = told.collect();
+                let owned: Vec<(u64, u32)> = owned.collect();
                 let expected: Vec<(u64, u32)> =
                     model.range(page..page + pages).map(|(page, owner)| (*page, *owner)).collect();
-                prop_assert_eq!(told, expected);
+                prop_assert_eq!(owned, expected);
                 let is_whole = |pair: &[Part]| pair[0].to < pair[1].from || pair[0].owner != pair[1].owner;
                 prop_assert!(parts.windows(2).all(is_whole), "{:?}", parts);
             }

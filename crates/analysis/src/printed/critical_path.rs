@@ -109,7 +109,7 @@ pub fn of_tables(tables: &Tables, usage: &Usage) -> Option<CriticalPath> {
     let threads = threads.collect();
     let step_count = found.steps.len() as u64;
     let steps = found.steps.iter().map(|step| {
-        let told = PathStep {
+        let printed = PathStep {
             pid: step.process.pid,
             start: step.process.start,
             tid: step.tid,
@@ -118,11 +118,11 @@ pub fn of_tables(tables: &Tables, usage: &Usage) -> Option<CriticalPath> {
             category: step.category,
             ended_by: step.ended_by,
         };
-        (step.time().0, told)
+        (step.time().0, printed)
     });
     // What is left out stands in `step_count` and `left_out`.
     let steps = longest(steps.collect(), STEPS, "steps", &mut Vec::new());
-    let told: Nanos = steps.iter().map(|step| step.to - step.from).sum();
+    let shown: Nanos = steps.iter().map(|step| step.to - step.from).sum();
     Some(CriticalPath {
         from: found.from,
         to: found.to,
@@ -136,6 +136,6 @@ pub fn of_tables(tables: &Tables, usage: &Usage) -> Option<CriticalPath> {
         threads,
         step_count,
         steps,
-        left_out: milliseconds(whole - told),
+        left_out: milliseconds(whole - shown),
     })
 }

@@ -82,7 +82,7 @@ impl<'a> Sides<'a> {
         let comparable = Measure::ALL.into_iter().filter(|measure| self.have(measure.source()));
         let change = |measure: Measure| {
             let of = |costs: &RecordedMetrics| costs.totals.get(&measure).copied().unwrap_or(0.0);
-            let change = match measure.is_told_when_zero() {
+            let change = match measure.is_reported_when_zero() {
                 true => self.either_way(measure.unit(), measure.grows_with_time(), of),
                 false => self.measured(measure, of),
             };

@@ -96,12 +96,12 @@ fn sources(all: &[Named<'_>]) -> Vec<Unavailable> {
         Source::WaitStacks | Source::Ledger => Some(Source::Waits),
         _ => None,
     };
-    let told = |source: &Source| match lacks(*source) {
+    let is_reported = |source: &Source| match lacks(*source) {
         0 => false,
         lacking if *source == Source::Launch => lacking < all.len(),
         lacking => follows_from(*source).is_none_or(|whole| lacks(whole) < lacking),
     };
-    Source::ALL.into_iter().filter(told).filter_map(|source| not_recorded(all, source)).collect()
+    Source::ALL.into_iter().filter(is_reported).filter_map(|source| not_recorded(all, source)).collect()
 }
 
 /// The first of these that not all recordings have.
@@ -158,10 +158,10 @@ fn unobserved(all: &[Named<'_>]) -> Vec<Unavailable> {
         all.iter().flat_map(|one| one.costs.unavailable.iter().map(|gap| gap.what.as_str())).collect();
     let misses = |costs: &RecordedMetrics, what: &str| costs.unavailable.iter().any(|gap| gap.what == what);
     let on_some = known.into_iter().filter(|what| !all.iter().all(|one| misses(one.costs, what)));
-    let told = |what: &str| {
+    let gap = |what: &str| {
         let missing = all.iter().flat_map(|one| &one.costs.unavailable).find(|gap| gap.what == what)?;
         let where_to = list(all, |costs| misses(costs, what));
         Some(missing.clone().with_reason(format!("only in {where_to}: {}", missing.reason)))
     };
-    on_some.filter_map(told).collect()
+    on_some.filter_map(gap).collect()
 }

@@ -106,13 +106,13 @@ dev ino path
         let stacks = CallStacks::new(&tables);
         let rows = [(Some(0), 5), (Some(1), 30), (Some(2), 20), (Some(3), 21), (Some(4), 3), (None, 7)];
         let found = heaviest(&stacks, rows.into_iter(), 5).unwrap();
-        let told: Vec<_> = found
+        let functions: Vec<_> = found
             .functions
             .iter()
             .map(|one| (one.function.as_deref().unwrap_or("-"), one.place.as_str(), one.weight))
             .collect();
         assert_eq!(
-            told,
+            functions,
             [
                 ("-", "libstripped.so", 41),
                 ("inlined", "program", 30),

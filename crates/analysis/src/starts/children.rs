@@ -168,10 +168,10 @@ mod tests {
             ..Tables::default()
         };
         let found = child_launches(&tables);
-        let told: Vec<_> =
+        let launches: Vec<_> =
             found.iter().map(|one| (one.kind.as_str(), one.origin, one.time().map(|time| time.0))).collect();
         assert_eq!(
-            told,
+            launches,
             [
                 ("zygote", Origin::Executed, Some(5)),
                 ("renderer", Origin::Forked, Some(7)),

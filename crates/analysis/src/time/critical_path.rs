@@ -63,7 +63,7 @@ pub struct CriticalPath {
     pub unexplained: Nanos,
     /// What told user and kernel time apart in `account`; the threads' have them together.
     pub split_by: SplitBy,
-    /// 95 % interval of [`crate::time::ledger::Category::Kernel`], where samples told.
+    /// 95 % interval of [`crate::time::ledger::Category::Kernel`], where samples gave it.
     pub kernel_interval: Option<(Nanos, Nanos)>,
     /// The threads on it, those with most time first.
     pub threads: Vec<ThreadOnPath>,

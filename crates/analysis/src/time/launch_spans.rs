@@ -165,11 +165,11 @@ ts  duration pid start tid reason   runnable woken waker_pid waker_tid
     fn children_are_counted_by_kind_and_one_that_was_never_ready_has_its_life() {
         let found = launch_spans(&launch(50)).unwrap();
         let children = found.spans.iter().filter(|(name, _)| !matches!(name, SpanName::Path { .. }));
-        let told: Vec<(&SpanName, u64)> = children.map(|(name, time)| (name, time.0)).collect();
+        let times: Vec<(&SpanName, u64)> = children.map(|(name, time)| (name, time.0)).collect();
         let (child, number) = ("copy of a".to_owned(), 1);
         let start = SpanName::ChildStart { child: child.clone(), number };
         let life = SpanName::ChildLife { child, number: 2 };
-        assert_eq!(told, [(&start, 100), (&life, 80)]);
+        assert_eq!(times, [(&start, 100), (&life, 80)]);
     }
 
     #[test]

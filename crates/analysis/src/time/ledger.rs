@@ -60,7 +60,7 @@ pub struct ThreadLedger {
     pub unexplained: Option<i64>,
     /// What told user and kernel time apart.
     pub split_by: SplitBy,
-    /// 95 % interval of [`Category::Kernel`], where samples told.
+    /// 95 % interval of [`Category::Kernel`], where samples gave it.
     pub kernel_interval: Option<(Nanos, Nanos)>,
     /// Time that it waited for a CPU by the kernel's own counter, where that is kept: a check of
     /// [`Category::Runnable`] and [`Category::Throttled`].
@@ -95,7 +95,7 @@ pub struct ProcessLedger {
     pub unexplained: Option<i64>,
     /// Threads of which `unexplained` is not known; the sum lacks them.
     pub unchecked_threads: u64,
-    /// 95 % interval of [`Category::Kernel`], where samples told for every thread that has any.
+    /// 95 % interval of [`Category::Kernel`], where samples gave it for every thread that has any.
     pub kernel_interval: Option<(Nanos, Nanos)>,
 }
 

@@ -196,7 +196,7 @@ fn the_finding_tells_what_is_the_programs_what_is_others_and_what_is_nobodys() {
 }
 
 #[test]
-fn what_threads_do_themselves_is_told_and_never_added() {
+fn what_threads_do_themselves_is_reported_and_never_added() {
     let own = "== memory_work\nts duration pid start tid in_tree work pages succeeded\n\
                500 40000000 7 1 7 true group_reclaim 32 true\n501 20000000 7 1 7 true group_reclaim 8 false\n\
                502 - 7 1 7 true own_collapse 512 true\n503 9000000 500 0 500 true direct_reclaim 32 true\n";

@@ -209,8 +209,11 @@ fn a_block_that_data_are_copied_into_and_back_out_of_is_found_with_both_places_a
     let saving = finding.predicted_saving.unwrap();
     assert_eq!((saving.value, saving.high), (finding.cost.value, finding.cost.high));
     assert!((28.0..29.0).contains(&saving.low.unwrap()), "{saving:?}");
-    let told = |name: &str| finding.subject[name].as_str().unwrap();
-    assert_eq!((told("function"), told("copied_in_by"), told("allocated_by")), ("deliver", "capture", "make_block"));
+    let subject = |name: &str| finding.subject[name].as_str().unwrap();
+    assert_eq!(
+        (subject("function"), subject("copied_in_by"), subject("allocated_by")),
+        ("deliver", "capture", "make_block")
+    );
     assert_eq!(finding.subject["size_bytes"], LENGTH);
     let saved = rows(finding, "saved");
     let saved: Vec<_> = saved.iter().map(|row| (&row["saved"], &row["saved_ms"], &row["samples_in_kernel"])).collect();

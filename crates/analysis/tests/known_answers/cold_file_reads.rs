@@ -160,7 +160,7 @@ fn without_a_training_launch_need_is_unknown_and_said_to_be() {
 }
 
 #[test]
-fn existing_advice_and_tasks_outside_the_tree_are_told() {
+fn existing_advice_and_tasks_outside_the_tree_are_reported() {
     let (tables, training) = (cold(), training());
     let finding = find(&[&tables], Some(&training)).unwrap();
     let advice = &rows(&finding, "Pages that an advice")[0];

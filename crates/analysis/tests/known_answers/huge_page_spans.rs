@@ -25,7 +25,7 @@ fn followed(calls: &str, faults: &str, rest: &str) -> Spans {
 }
 
 /// First address, pages touched, whole at first and later, dense.
-fn told(spans: &Spans) -> Vec<(u64, u64, bool, bool, bool)> {
+fn in_short(spans: &Spans) -> Vec<(u64, u64, bool, bool, bool)> {
     let span = |one: &slowpath_analysis::memory::huge_page_spans::Span| {
         (one.address, one.touched.0, one.was_whole, one.is_whole, spans.is_dense(one))
     };
@@ -39,8 +39,8 @@ fn a_mapping_holds_the_aligned_spans_within_it_and_pages_count_once() {
     let faults = touches(10, 7, 0x8000, 50) + &touches(100, 7, 0x10000, 3) + "200 1 7 7 7 0x10000 major";
     let spans = followed(calls, &faults, "");
     let expected = [(0, 8, false, false, false), (0x10000, 16, true, true, true), (0x20000, 16, true, true, true)];
-    assert_eq!(told(&spans)[..3], expected);
-    assert_eq!(told(&spans)[3], (0x30000, 10, false, false, false));
+    assert_eq!(in_short(&spans)[..3], expected);
+    assert_eq!(in_short(&spans)[3], (0x30000, 10, false, false, false));
     assert_eq!(spans.of_fault.iter().flatten().count(), 50);
     assert!(spans.spans.iter().all(|span| span.mapping == Mapping::Block(0) && span.wish == Wish::Unsaid));
     assert_eq!(spans.pages().0, PAGES);
@@ -52,10 +52,10 @@ fn a_heap_that_grows_in_small_steps_holds_a_span_later_than_it_is_touched() {
     let calls = grow(1, 0x18000) + &grow(50, 0x20000) + &grow(90, 0x28000);
     let faults = touches(10, 7, 0x10000, 8) + &touches(60, 7, 0x18000, 7);
     let spans = followed(&calls, &faults, "");
-    assert_eq!(told(&spans), [(0x10000, LEAST, false, true, true)]);
+    assert_eq!(in_short(&spans), [(0x10000, LEAST, false, true, true)]);
     // With a page less it is not dense.
     let spans = followed(&calls, &(touches(10, 7, 0x10000, 8) + &touches(60, 7, 0x18000, 6)), "");
-    assert_eq!(told(&spans), [(0x10000, LEAST - 1, false, false, false)]);
+    assert_eq!(in_short(&spans), [(0x10000, LEAST - 1, false, false, false)]);
     // The next program of the process has a heap of its own.
     let rest = "== execs\nts present pid start filename command_line\n70 false 7 7 /bin/next next\n";
     let calls = grow(1, 0x18000) + &grow(80, 0x18000);
@@ -75,18 +75,18 @@ fn shared_memory_stacks_and_what_nobody_was_seen_to_map_are_no_spans() {
 }
 
 #[test]
-fn faults_that_belong_to_something_else_are_not_counted_and_told_of_their_span() {
+fn faults_that_belong_to_something_else_are_not_counted_and_noted_at_their_span() {
     let text = format!(
         "== memory_calls\n{CALLS}\n1 1 7 7 7 mmap 0x10000 131072 false 0x22 0\n== faults\n{FAULTS}\n{}",
         touches(10, 7, 0x10000, 32)
     );
     let spans = follow(&Tables::from_text(&text).unwrap(), SIZE, |fault| fault == 20);
-    let told: Vec<(u64, bool)> = spans.spans.iter().map(|span| (span.touched.0, span.has_others)).collect();
-    assert_eq!((told, spans.of_fault[20]), (vec![(16, false), (15, true)], None));
+    let touched: Vec<(u64, bool)> = spans.spans.iter().map(|span| (span.touched.0, span.has_others)).collect();
+    assert_eq!((touched, spans.of_fault[20]), (vec![(16, false), (15, true)], None));
 }
 
 #[test]
-fn who_asked_and_who_refused_is_told_by_address_and_by_process() {
+fn who_asked_and_who_refused_is_known_by_address_and_by_process() {
     let wish = |calls: &str, pid: u32, rest: &str| {
         let map = format!("1 1 {pid} {pid} {pid} mmap 0x10000 65536 false 0x22 0\n");
         followed(&(map + calls), &touches(100, pid, 0x10000, 1), rest).spans[0].wish
@@ -124,8 +124,8 @@ fn who_asked_and_who_refused_is_told_by_address_and_by_process() {
 fn the_size_is_the_recordings_and_nonsense_is_none() {
     let of = |bytes: u64| {
         let mut tables = Tables::default();
-        let told = HugePages { enabled: "madvise".to_owned(), defrag: "madvise".to_owned(), size: Bytes(bytes) };
-        tables.manifest.host.huge_pages = Some(told);
+        let huge_pages = HugePages { enabled: "madvise".to_owned(), defrag: "madvise".to_owned(), size: Bytes(bytes) };
+        tables.manifest.host.huge_pages = Some(huge_pages);
         size(&tables.manifest)
     };
     assert_eq!((of(2 << 20), of(1 << 20)), (Some(Bytes(2 << 20)), Some(Bytes(1 << 20))));
@@ -176,7 +176,7 @@ impl Model {
 
     fn touch(&mut self, pid: u32, page: u64) {
         let first = self.mapped.get(&(pid, page)).copied().map(|mapping| (mapping, page / PAGES, mapping));
-        let told = first.map(|(mapping, span, _)| {
+        let counted = first.map(|(mapping, span, _)| {
             let is_whole = self.is_whole(pid, mapping, span);
             let seen = self.seen.entry((mapping, span)).or_insert((is_whole, is_whole));
             if !self.pages.insert((mapping, page)) {
@@ -187,7 +187,7 @@ impl Model {
             seen.1 |= *touched >= LEAST && is_whole;
             Some((mapping, span))
         });
-        self.of_fault.push(told.flatten());
+        self.of_fault.push(counted.flatten());
     }
 
     fn apply(&mut self, ts: u64, pid: u32, op: &Op, calls: &mut String, faults: &mut String, exits: &mut String) {

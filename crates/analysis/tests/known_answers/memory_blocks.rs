@@ -17,12 +17,12 @@ fn followed(calls: &str, rest: &str) -> (MemoryBlocks, Tables) {
 }
 
 /// Length in pages, begin and end, how it ended, faults.
-fn told(block: &Block) -> (u64, u64, Option<u64>, BlockEnd, u64) {
+fn in_short(block: &Block) -> (u64, u64, Option<u64>, BlockEnd, u64) {
     (block.length.0 / PAGE_SIZE, block.opened.0, block.closed.map(|ts| ts.0), block.end, block.faults)
 }
 
 fn all(memory: &MemoryBlocks) -> Vec<(u64, u64, Option<u64>, BlockEnd, u64)> {
-    memory.blocks.iter().map(told).collect()
+    memory.blocks.iter().map(in_short).collect()
 }
 
 #[test]
@@ -73,10 +73,14 @@ ts pid start first_argument second_argument copies
 ",
     );
     let place = |block, offset| Some(BlockPlace { block, offset });
-    let told = |sample: usize, first, second| ArgumentPlaces { sample, first, second };
+    let arguments = |sample: usize, first, second| ArgumentPlaces { sample, first, second };
     assert_eq!(
         memory.arguments,
-        [told(2, None, place(0, 0x1000)), told(1, place(0, 0x10), place(1, 0x1fff)), told(0, None, place(1, 0))]
+        [
+            arguments(2, None, place(0, 0x1000)),
+            arguments(1, place(0, 0x10), place(1, 0x1fff)),
+            arguments(0, None, place(1, 0))
+        ]
     );
     assert_eq!((tables.cpu_samples.len(), memory.of_fault), (5, vec![Some(0)]));
 }

@@ -23,12 +23,12 @@ fn followed_on(manifest: &str, calls: &str, faults: &str) -> ReleasedPages {
 }
 
 /// Kind, pages that were taken, that came back, and when the first did.
-fn told(release: &Release) -> (ReleaseKind, u64, u64, Option<u64>) {
+fn in_short(release: &Release) -> (ReleaseKind, u64, u64, Option<u64>) {
     (release.kind, release.taken.0, release.faults, release.touched.map(|(first, _)| first.0))
 }
 
 fn all(released: &ReleasedPages) -> Vec<(ReleaseKind, u64, u64, Option<u64>)> {
-    released.releases.iter().map(told).collect()
+    released.releases.iter().map(in_short).collect()
 }
 
 #[test]

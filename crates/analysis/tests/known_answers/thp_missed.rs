@@ -215,7 +215,7 @@ fn without_stacks_who_mapped_is_not_known_and_the_setting_is_named_with_a_condit
 }
 
 #[test]
-fn the_heap_of_brk_is_one_place_with_large_blocks_and_its_steps_are_told() {
+fn the_heap_of_brk_is_one_place_with_large_blocks_and_its_steps_are_shown() {
     let mut program = Program::new().map(AT, 8 * MIB, MALLOC).touch(AT, 8 * MIB);
     for step in 0..128 {
         let end = HEAP + (step + 1) * 33 * PAGE_SIZE;
@@ -250,15 +250,15 @@ fn why_there_were_none_follows_from_the_mode_and_from_what_was_asked() {
         (row(&finding, "cause")["cause"].as_str().unwrap().to_owned(), finding)
     };
     let filled = |mode: &str| Program::on(mode).map(AT, 32 * MIB, MALLOC).touch(AT, 32 * MIB);
-    let (told, finding) = cause(filled("never"));
-    assert!(told.contains("switched off") && finding.predicted_saving.is_none(), "{finding:#?}");
+    let (words, finding) = cause(filled("never"));
+    assert!(words.contains("switched off") && finding.predicted_saving.is_none(), "{finding:#?}");
     assert_eq!((finding.confidence, finding.fixes.len()), (Confidence::Medium, 2));
     assert!(finding.reasons.iter().any(|reason| reason.contains("root writes madvise")), "{:?}", finding.reasons);
-    let (told, finding) = cause(filled("always"));
-    assert!(told.contains("gave none") && finding.confidence == Confidence::Medium && finding.fixes.is_empty());
+    let (words, finding) = cause(filled("always"));
+    assert!(words.contains("gave none") && finding.confidence == Confidence::Medium && finding.fixes.is_empty());
     let asked = Program::new().map(AT, 32 * MIB, MALLOC).advise(AT, 32 * MIB, 14).touch(AT, 32 * MIB);
-    let (told, finding) = cause(asked);
-    assert!(told.contains("gave none") && finding.fixes.is_empty(), "{finding:#?}");
+    let (words, finding) = cause(asked);
+    assert!(words.contains("gave none") && finding.fixes.is_empty(), "{finding:#?}");
     let mut grown = Program::on("always");
     for step in 0..64u64 {
         let end = HEAP + (step + 1) * 128 * PAGE_SIZE;

@@ -159,9 +159,9 @@ fn a_table_of_which_a_tenth_is_used_is_billed_for_the_rest() {
     assert_eq!((value, unit), (9.0, Unit::Ms));
     assert!((low.unwrap() - 8.566).abs() < 0.01 && (high.unwrap() - 9.314).abs() < 0.01, "{low:?} {high:?}");
     assert_eq!(finding.predicted_saving, Some(finding.cost));
-    let told = ["operations", "faults", "unused_pages", "looked_at_pages", "zero_pages", "used_to_bytes"];
-    let told = told.map(|column| cell(&finding, column).as_f64().unwrap());
-    assert_eq!(told, [1.0, 1000.0, 900.0, 250.0, 225.0, 100.0 * 4096.0]);
+    let columns = ["operations", "faults", "unused_pages", "looked_at_pages", "zero_pages", "used_to_bytes"];
+    let values = columns.map(|column| cell(&finding, column).as_f64().unwrap());
+    assert_eq!(values, [1.0, 1000.0, 900.0, 250.0, 225.0, 100.0 * 4096.0]);
     assert_eq!(finding.subject["function"], "make_table");
     assert_eq!(cell(&finding, "source_line"), 40);
     assert!(cell(&finding, "how").as_str().unwrap().contains("the first 0.39 MiB"), "{finding:#?}");
@@ -259,7 +259,7 @@ fn faults_before_pages_were_given_back_are_not_billed() {
 }
 
 #[test]
-fn what_makes_the_claim_uncertain_lowers_confidence_and_is_told() {
+fn what_makes_the_claim_uncertain_lowers_confidence_and_is_reported() {
     let reasons = |program: &Program, confidence: Confidence, reason: &str| {
         let finding = program.one();
         assert_eq!(finding.confidence, confidence, "{reason}: {:#?}", finding.reasons);

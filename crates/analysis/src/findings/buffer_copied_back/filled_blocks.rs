@@ -1,4 +1,4 @@
-//! Which blocks a copy filled first, told by the faults that it took in them.
+//! Which blocks a copy filled first, known by the faults that it took in them.
 //!
 //! A sampled block that lives for less than the time between two samples of its thread is met once: in a copy into it or in one out
 //! of it, never in both. The faults of its first touches are all recorded, and their call stack is that of the copy which takes them.

@@ -129,15 +129,15 @@ mod tests {
 
     #[test]
     fn the_threshold_is_above_what_oscillates_and_large_blocks_stay_in_the_heap() {
-        let told = |amplitude| glibc_settings(amplitude).to_string();
+        let settings = |amplitude| glibc_settings(amplitude).to_string();
         assert_eq!(
-            told(6 << 20),
+            settings(6 << 20),
             format!("glibc.malloc.mmap_threshold={}:glibc.malloc.trim_threshold={}", 8 << 20, 8 << 20)
         );
         assert_eq!(
-            told(100 << 20),
+            settings(100 << 20),
             format!("glibc.malloc.mmap_threshold={}:glibc.malloc.trim_threshold={}", 32 << 20, 128 << 20)
         );
-        assert!(told(u64::MAX).contains(&u64::MAX.to_string()));
+        assert!(settings(u64::MAX).contains(&u64::MAX.to_string()));
     }
 }

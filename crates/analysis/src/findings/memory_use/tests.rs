@@ -179,20 +179,20 @@ fn counted(tables: &Tables, is_oversized: Rule) -> (Faults, Vec<u32>, u64) {
 #[test]
 fn what_happens_to_pages_of_a_block_that_is_mapped_anew_each_time_is_the_blocks() {
     let block = Round::Block { place: 0, touched: 30, advice: Some(4), again: 20, unmapped: true };
-    let told = |round: Round, rounds: usize| {
+    let counts = |round: Round, rounds: usize| {
         let (faults, _, calls) = counted(&tables_of(&vec![round; rounds]), unused_touched_pages::is_one);
         (faults, calls)
     };
-    assert_eq!(told(block, 20), ([20 * 50, 0, 0, 0], 20 * 150));
+    assert_eq!(counts(block, 20), ([20 * 50, 0, 0, 0], 20 * 150));
     // The same in a block that stays: its pages come back.
     let arena = Round::Arena { from: 0, touched: 30, advice: 4 };
-    assert_eq!(told(arena, 20), ([0, 19 * 30, 0, 0], 19 * 50));
+    assert_eq!(counts(arena, 20), ([0, 19 * 30, 0, 0], 19 * 50));
     let heap = Round::Heap { touched: 30, shrinks: true };
     // Thirty of the forty pages by which it grows had been given back.
-    assert_eq!(told(heap, 20), ([0, 19 * 30, 0, 0], 19 * 50 + 19 * 37));
+    assert_eq!(counts(heap, 20), ([0, 19 * 30, 0, 0], 19 * 50 + 19 * 37));
     // A heap that stays: 800 pages are 50 spans, each of them touched as a whole.
     let heap = Round::Heap { touched: 40, shrinks: false };
-    assert_eq!(told(heap, 20), ([0, 0, 0, 800], 0));
+    assert_eq!(counts(heap, 20), ([0, 0, 0, 800], 0));
 }
 
 #[test]

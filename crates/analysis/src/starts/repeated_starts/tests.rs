@@ -84,9 +84,9 @@ fn what_follows_the_first_thread_of_a_child_cannot_be_handed_on_by_a_fork() {
     threaded.forks.extend(Tables::from_text(&thread).unwrap().forks);
     let facts = LaunchFacts::new(&threaded);
     let all = siblings(&facts);
-    let told: Vec<(u64, u64)> =
+    let times: Vec<(u64, u64)> =
         all[0].starts.iter().map(|one| (one.typical as u64 / MS, one.single_threaded as u64 / MS)).collect();
-    assert_eq!(told, [(17, 17), (17, 4), (17, 17)]);
+    assert_eq!(times, [(17, 17), (17, 4), (17, 17)]);
 }
 
 #[test]

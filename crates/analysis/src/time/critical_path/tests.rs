@@ -24,7 +24,7 @@ fn found(rows: &str) -> CriticalPath {
 }
 
 /// Thread, begin, end, what it did, and who ended that.
-fn told(path: &CriticalPath) -> Vec<(u32, u64, u64, &'static str)> {
+fn steps(path: &CriticalPath) -> Vec<(u32, u64, u64, &'static str)> {
     let words = |step: &Step| match (step.category, step.ended_by) {
         (None, _) => "nothing known",
         (Some(category), None | Some(EndedBy::Interrupt)) => category.words(),
@@ -61,7 +61,7 @@ ts  duration pid start tid reason         runnable waker_pid waker_tid
 ",
     );
     assert_eq!(
-        told(&path),
+        steps(&path),
         [
             (7, 100, 200, RAN),
             (9, 200, 220, "runnable"),
@@ -96,7 +96,7 @@ ts  duration pid start tid reason runnable waker_pid waker_tid
 ",
     );
     assert_eq!(
-        told(&path),
+        steps(&path),
         [
             (7, 100, 250, RAN),
             (8, 250, 300, RAN),
@@ -126,7 +126,7 @@ ts  duration pid start tid reason runnable woken waker_pid waker_tid
 ";
     // The waker sleeps again when the interrupt of the other CPU comes.
     let path = found(rows);
-    assert_eq!(told(&path), [(7, 100, 250, RAN), (8, 250, 600, RAN), (7, 600, 650, "runnable"), (7, 650, 1000, RAN)]);
+    assert_eq!(steps(&path), [(7, 100, 250, RAN), (8, 250, 600, RAN), (7, 600, 650, "runnable"), (7, 650, 1000, RAN)]);
     let path = found(&rows.replace("600 ", "-   "));
     assert!(path.steps.iter().any(|step| step.ended_by == Some(EndedBy::Contradicted)), "{:?}", path.steps);
 }
@@ -160,7 +160,7 @@ ts  duration pid start tid call
 ",
     );
     assert_eq!(
-        told(&path),
+        steps(&path),
         [
             (7, 100, 300, RAN),
             (9, 300, 400, RAN),
@@ -196,7 +196,7 @@ ts  duration pid start tid reason   runnable waker_pid waker_tid
 ",
     );
     assert_eq!(
-        told(&path),
+        steps(&path),
         [
             (7, 100, 200, RAN),
             (7, 200, 300, "for an outsider"),
@@ -226,7 +226,7 @@ ts  duration pid start tid reason runnable waker_pid waker_tid
     let text =
         format!("{LAUNCH}{rows}").replace("\"exit\"", "\"line:x\"").replace("1000 7   1     7", "1080 7   1     7");
     let path = critical_path(&Tables::from_text(&text).unwrap()).unwrap();
-    assert_eq!(told(&path), [(7, 100, 250, RAN), (8, 250, 990, RAN), (8, 990, 1000, "not over")]);
+    assert_eq!(steps(&path), [(7, 100, 250, RAN), (8, 250, 990, RAN), (8, 990, 1000, "not over")]);
     assert_eq!(path.ends_with, EndsWith::RanLast);
 }
 
@@ -236,8 +236,8 @@ fn before_the_program_runs_and_after_its_end_nothing_is_known() {
         .replace("100 7   1     /bin/a", "130 7   1     /bin/a")
         .replace("1000 7   1     7", "960 7   1     7");
     let path = critical_path(&Tables::from_text(&text).unwrap()).unwrap();
-    let told = told(&path);
-    assert_eq!((told[0], told[4]), ((7, 100, 130, "nothing known"), (7, 960, 1000, "nothing known")));
+    let steps = steps(&path);
+    assert_eq!((steps[0], steps[4]), ((7, 100, 130, "nothing known"), (7, 960, 1000, "nothing known")));
     assert_eq!(path.unexplained, Nanos(70));
 }
 

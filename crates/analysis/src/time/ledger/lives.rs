@@ -196,7 +196,7 @@ impl<'a> Lives<'a> {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Vec<(u32, u64, u64, Option<u64>)> {
+    fn lives_in(text: &str) -> Vec<(u32, u64, u64, Option<u64>)> {
         let tables = Tables::from_text(text).unwrap();
         let lives = Lives::new(&tables);
         lives.all.iter().map(|life| (life.tid, life.began.0, life.ended.0, life.run_time.map(|time| time.0))).collect()
@@ -214,7 +214,7 @@ ts  pid start tid run_time
 50  7   1     8   20
 150 7   1     8   30
 ";
-        assert_eq!(told(text), [(8, 10, 50, Some(20)), (8, 90, 150, Some(30))]);
+        assert_eq!(lives_in(text), [(8, 10, 50, Some(20)), (8, 90, 150, Some(30))]);
         let tables = Tables::from_text(text).unwrap();
         let lives = Lives::new(&tables);
         let key = ProcessKey { pid: 7, start: Nanos(1) };
@@ -239,9 +239,9 @@ ts  pid start tid end   run_time name
 101 7   1     7   false 1001     a
 510 7   1     7   true  1290     b
 ";
-        assert_eq!(told(text), [(7, 101, 510, Some(289))]);
+        assert_eq!(lives_in(text), [(7, 101, 510, Some(289))]);
         // At the end of a recording it is read before the row of exits.
-        assert_eq!(told(&text.replace("\n510", "\n499")), [(7, 101, 499, Some(289))]);
+        assert_eq!(lives_in(&text.replace("\n510", "\n499")), [(7, 101, 499, Some(289))]);
     }
 
     #[test]
@@ -257,7 +257,7 @@ ts  pid start tid run_time running
 500 7   1     8   300      true
 500 9   1     9   60       true
 ";
-        assert_eq!(told(text), [(7, 100, 500, None), (9, 100, 500, Some(50))]);
+        assert_eq!(lives_in(text), [(7, 100, 500, None), (9, 100, 500, Some(50))]);
     }
 
     #[test]

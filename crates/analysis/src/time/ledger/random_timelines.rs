@@ -21,7 +21,7 @@ enum Piece {
     Waits(usize, u64, u64),
 }
 
-fn told(account: &Account) -> Vec<(Category, u64)> {
+fn nonzero(account: &Account) -> Vec<(Category, u64)> {
     account.iter().filter(|(_, time)| time.0 > 0).map(|(category, time)| (category, time.0)).collect()
 }
 
@@ -207,7 +207,7 @@ proptest! {
         for (tid, began, truth) in truth {
             let thread = found.threads.iter().find(|one| (one.tid, one.began.0) == (tid, began)).unwrap();
             prop_assert_eq!(thread.unexplained, Some(0));
-            prop_assert_eq!(told(&thread.account), told(&truth));
+            prop_assert_eq!(nonzero(&thread.account), nonzero(&truth));
             prop_assert_eq!(thread.account.total(), thread.wall());
         }
     }

@@ -49,7 +49,7 @@ fn thread(ledger: &Ledger, tid: u32) -> &ThreadLedger {
     ledger.threads.iter().find(|thread| thread.tid == tid).unwrap()
 }
 
-fn told(account: &Account) -> Vec<(Category, u64)> {
+fn nonzero(account: &Account) -> Vec<(Category, u64)> {
     account.iter().filter(|(_, time)| time.0 > 0).map(|(category, time)| (category, time.0)).collect()
 }
 
@@ -59,7 +59,7 @@ fn the_rows_of_a_thread_and_what_is_unexplained_add_up_to_its_wall_time() {
     let worker = thread(&found, 8);
     assert_eq!((worker.name.as_deref(), worker.began, worker.wall()), (Some("worker"), Nanos(200), Nanos(500)));
     assert_eq!(
-        told(&worker.account),
+        nonzero(&worker.account),
         [(Category::OnCpu, 90), (Category::MinorFault, 30), (Category::Lock, 340), (Category::Runnable, 20)]
     );
     assert_eq!((worker.on_cpu, worker.unexplained, worker.split_by), (Some(Nanos(120)), Some(20), SplitBy::Nothing));
@@ -68,7 +68,7 @@ fn the_rows_of_a_thread_and_what_is_unexplained_add_up_to_its_wall_time() {
     let main = thread(&found, 7);
     assert_eq!((main.began, main.wall(), main.on_cpu), (Nanos(101), Nanos(800), Some(Nanos(300))));
     assert_eq!(
-        told(&main.account),
+        nonzero(&main.account),
         [(Category::OnCpu, 300), (Category::OtherIo, 220), (Category::Timer, 200), (Category::Runnable, 30)]
     );
     assert_eq!(main.unexplained, Some(50));
@@ -79,7 +79,7 @@ fn the_rows_of_a_thread_and_what_is_unexplained_add_up_to_its_wall_time() {
 fn threads_that_ran_already_have_their_own_base_and_one_that_never_ran_has_no_time_on_the_cpu() {
     let found = recorded(RECORDED);
     let (idle, pool) = (thread(&found, 9), thread(&found, 10));
-    assert_eq!((told(&idle.account), idle.unexplained), (vec![(Category::Events, 1000)], Some(0)));
+    assert_eq!((nonzero(&idle.account), idle.unexplained), (vec![(Category::Events, 1000)], Some(0)));
     assert_eq!(
         (pool.on_cpu, pool.account.get(Category::Lock), pool.unexplained),
         (Some(Nanos(250)), Nanos(745), Some(0))
@@ -141,7 +141,7 @@ fn stolen_time_is_added_to_the_counter_that_leaves_it_out() {
         .replace("1090 9   2     10  true  350 ", "1090 9   2     10  true  250 ");
     let found = recorded(&text);
     let pool = thread(&found, 10);
-    assert_eq!(told(&pool.account), [(Category::OnCpu, 150), (Category::Lock, 745), (Category::Stolen, 100)]);
+    assert_eq!(nonzero(&pool.account), [(Category::OnCpu, 150), (Category::Lock, 745), (Category::Stolen, 100)]);
     assert_eq!(pool.unexplained, Some(0));
 }
 

@@ -277,8 +277,8 @@ mod tests {
         [50, 150, 300].into_iter().for_each(|ts| line.fault(&fault(ts, None, FaultKind::Minor)));
         let walked = line.walk(Nanos(100), Nanos(200));
         // Waits until 120 and runnable until 140, then 140..150, then 180..190 and runnable to the end.
-        let told = [(PipeOrSocket, 10), (Events, 20), (Timer, 10), (Runnable, 30), (Stolen, 20)];
-        assert_eq!(times(&walked), told);
+        let expected = [(PipeOrSocket, 10), (Events, 20), (Timer, 10), (Runnable, 30), (Stolen, 20)];
+        assert_eq!(times(&walked), expected);
         assert_eq!((walked.left, walked.untimed_faults), (Nanos(30), 1));
     }
 

@@ -60,7 +60,7 @@ fn a_reply_is_followed_back_to_the_request_and_its_time_is_that_of_the_server() 
 }
 
 #[test]
-fn a_bus_in_between_is_passed_and_who_took_the_time_is_told() {
+fn a_bus_in_between_is_passed_and_who_took_the_time_is_named() {
     let pairs = found(
         "
 0    1000 11 3 11 poll 0  1000 7 7
@@ -69,8 +69,8 @@ fn a_bus_in_between_is_passed_and_who_took_the_time_is_told() {
 1100 830  7  9 7  poll 10 1920 11 11
 ",
     );
-    let told: Vec<_> = pairs.iter().map(|pair| (pair.client.pid, pair.server.pid)).collect();
-    assert_eq!(told, [(11, 9), (7, 11)], "the bus waited for the server, and longer");
+    let pids: Vec<_> = pairs.iter().map(|pair| (pair.client.pid, pair.server.pid)).collect();
+    assert_eq!(pids, [(11, 9), (7, 11)], "the bus waited for the server, and longer");
     let trip = &pairs[1].trips[0];
     assert_eq!((trip.request, parts(trip), trip.worker.pid), (Request::Woke, [815, 0, 15], 9));
 }
@@ -163,10 +163,10 @@ fn a_rest_of_the_server_between_request_and_reply_is_said() {
 #[test]
 fn of_two_that_wait_for_each_other_in_turn_the_younger_one_asks() {
     let pairs = found(REPEATED);
-    let told = |pairs: &[Pair]| -> Vec<_> {
+    let in_short = |pairs: &[Pair]| -> Vec<_> {
         pairs.iter().map(|pair| (pair.client.pid, pair.server.pid, pair.trips.len(), pair.direction_from)).collect()
     };
-    assert_eq!(told(&pairs), [(7, 9, 2, DirectionFrom::Age)]);
+    assert_eq!(in_short(&pairs), [(7, 9, 2, DirectionFrom::Age)]);
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn settings(finding: &Finding) -> String {
 }
 
 #[test]
-fn faults_of_huge_pages_are_told_by_their_time_and_have_an_interval_of_their_own() {
+fn faults_of_huge_pages_are_known_by_their_time_and_have_an_interval_of_their_own() {
     // 30 huge pages of 300 us, and one that was interrupted.
     let mut touched: Vec<(u64, u64)> = (0..30).map(|place| (place * HUGE, 300_000)).collect();
     touched[29].1 = 900_000;

@@ -229,7 +229,7 @@ fn lifetimes_are_counted_in_doubling_steps_without_gaps() {
     }
     let finding = program.found().unwrap();
     let rows = finding.evidence.iter().flat_map(|evidence| &evidence.rows);
-    let told: Vec<_> = rows
+    let lifetimes: Vec<_> = rows
         .filter(|row| row.contains_key("lifetime_from_ms"))
         .map(|row| {
             let number = |column: &str| row[column].as_f64().unwrap();
@@ -241,7 +241,7 @@ fn lifetimes_are_counted_in_doubling_steps_without_gaps() {
             )
         })
         .collect();
-    assert_eq!(told, [(4.096, 8.192, 60, 85.7), (8.192, 16.384, 0, 0.0), (16.384, 32.768, 10, 14.3)]);
+    assert_eq!(lifetimes, [(4.096, 8.192, 60, 85.7), (8.192, 16.384, 0, 0.0), (16.384, 32.768, 10, 14.3)]);
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn what_durations_lack_is_added_and_the_interval_holds_what_was_measured() {
 
 #[test]
 fn a_prediction_says_whether_it_was_measured_after_the_recording_too() {
-    let told = |after: bool, unseen: Option<[f64; 3]>| {
+    let texts = |after: bool, unseen: Option<[f64; 3]>| {
         let measure = measured([1700.0, 1600.0, 1800.0], unseen);
         let cut_short = move |tables: &mut Tables| {
             measure(tables);
@@ -71,8 +71,8 @@ fn a_prediction_says_whether_it_was_measured_after_the_recording_too() {
         for (after, words) in
             [(true, "measured before and after the recording"), (false, "measured before the recording only")]
         {
-            let told = told(after, unseen);
-            assert!(told.len() == 2 && told.iter().all(|text| text.contains(words)), "{told:?}");
+            let texts = texts(after, unseen);
+            assert!(texts.len() == 2 && texts.iter().all(|text| text.contains(words)), "{texts:?}");
         }
     }
 }
@@ -113,8 +113,8 @@ fn faults_that_are_dearer_than_those_that_were_measured_widen_the_interval_to_ho
     let recorded = 0.398 * 299.0;
     let at = |ns: f64| recorded + ns * LEFT_OUT / 1e6;
     assert_saving(&finding, [at(500.0), 290.0 * LEFT_OUT / 1e6, at(600.0)]);
-    let told = |reason: &String| reason.contains("durations say 169.5 ms and the measurement 30.3 ms");
-    assert!(finding.reasons.iter().any(told), "{:?}", finding.reasons);
+    let names_both = |reason: &String| reason.contains("durations say 169.5 ms and the measurement 30.3 ms");
+    assert!(finding.reasons.iter().any(names_both), "{:?}", finding.reasons);
 }
 
 #[test]
