@@ -2,7 +2,7 @@
 //!
 //! However the records are cut into pieces, the rows are the same, up to their order and to rows of `files` that are reported
 //! again when more is known; readers sort, and take the last. Only rows of overlays (a lab's) are joined with what was
-//! told up to their piece: what is recorded in a lab is decoded whole.
+//! reported up to their piece: what is recorded in a lab is decoded whole.
 
 use crate::context::Context;
 use crate::events::{event_header, record};
@@ -76,10 +76,10 @@ pub fn count_events(bytes: &[u8]) -> Losses {
 
 /// Of records that are to be given up, those that the kernel reports once and to which later ones refer (processes, mappings, names,
 /// call stacks); and the others, counted by kind.
-pub fn keep_told_once(bytes: &[u8]) -> (Vec<u8>, Losses) {
+pub fn keep_reported_once(bytes: &[u8]) -> (Vec<u8>, Losses) {
     let (mut kept, mut losses) = (Vec::new(), Losses::default());
     for_each_record(bytes, |kind, record| match record_kinds::of(kind) {
-        Some(kind) if kind.is_told_once => kept.extend_from_slice(record),
+        Some(kind) if kind.is_reported_once => kept.extend_from_slice(record),
         _ => losses.add(record_kinds::kind_name(kind), record_kinds::events_in(record)),
     });
     (kept, losses)
@@ -263,8 +263,9 @@ mod tests {
     fn a_fault_whose_beginning_was_not_seen_has_no_duration() {
         let mut faults = batch(&[(7, 1, events::FLAG_NO_START), (7, 2, 0)]);
         faults.faults[1].recording = 300;
-        let told: Vec<_> = decode(&capture(events::bytes_of(&faults))).faults.iter().map(|row| row.recording).collect();
-        assert_eq!(told, [None, Some(Nanos(300))]);
+        let times: Vec<_> =
+            decode(&capture(events::bytes_of(&faults))).faults.iter().map(|row| row.recording).collect();
+        assert_eq!(times, [None, Some(Nanos(300))]);
         let bytes = events::bytes_of(&batch(&[(7, 1, events::FLAG_NO_START)]));
         assert_eq!(decode(&capture(bytes)).faults[0].duration, None);
     }
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_whose_name_is_learnt_later_is_told_again_and_only_then() {
+    fn a_file_whose_name_is_learnt_later_is_reported_again_and_only_then() {
         let mounts = crate::parse_mountinfo("24 1 0:1 / / rw - ext4 d rw\n");
         let mut decoder = Decoder::new(mounts, None);
         let read = |ino: u64| {
@@ -332,7 +333,7 @@ mod tests {
         let bytes =
             [events::bytes_of(&fork(8, 50)), events::bytes_of(&batch(&[(7, 1, 0), (7, 2, 0)])), name(1, 2, 0, 1, "a")]
                 .concat();
-        let (kept, given_up) = keep_told_once(&bytes);
+        let (kept, given_up) = keep_reported_once(&bytes);
         assert_eq!(count_events(&kept).0.keys().collect::<Vec<_>>(), ["file_names", "forks"]);
         assert_eq!(given_up.0.into_iter().collect::<Vec<_>>(), [("faults".to_owned(), 2)]);
     }

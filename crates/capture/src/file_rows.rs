@@ -39,11 +39,11 @@ fn pair(dev: Option<u64>, ino: Option<u64>) -> Option<FileKey> {
 /// The files that were reported, and those that are to be.
 #[derive(Default)]
 pub(crate) struct Files {
-    /// Named by rows and not told yet.
+    /// Named by rows and not reported yet.
     wanted: BTreeSet<FileKey>,
     /// Hash of what was reported of each file.
-    told: HashMap<FileKey, u64>,
-    /// Told without a path.
+    reported: HashMap<FileKey, u64>,
+    /// Reported without a path.
     pathless: BTreeSet<FileKey>,
 }
 
@@ -58,17 +58,17 @@ impl Files {
         named.extend(rows.mappings.iter().filter_map(|row| pair(row.dev, row.ino)));
         named.extend(rows.frames.iter().filter_map(|row| pair(row.dev, row.ino)));
         named.extend(rows.opens.iter().filter_map(|row| pair(row.dev, row.ino)));
-        self.wanted.extend(named.into_iter().filter(|file| !self.told.contains_key(file)));
+        self.wanted.extend(named.into_iter().filter(|file| !self.reported.contains_key(file)));
     }
 
     /// Rows of the files that are new, and of those of which `fresh` names, or the end, tell more.
     pub(crate) fn rows(&mut self, names: &Names, fresh: &BTreeSet<FileKey>, place: &Place, is_end: bool) -> Vec<File> {
         let mut due = std::mem::take(&mut self.wanted);
         if is_end {
-            // A directory may have been told anew: paths of all files are looked at once more.
-            due.extend(self.told.keys());
+            // A directory may have been reported anew: paths of all files are looked at once more.
+            due.extend(self.reported.keys());
         } else if !fresh.is_empty() {
-            due.extend(fresh.iter().filter(|file| self.told.contains_key(file)));
+            due.extend(fresh.iter().filter(|file| self.reported.contains_key(file)));
             due.extend(&self.pathless);
         }
         due.into_iter().filter_map(|file| self.row(file, names, place)).collect()
@@ -85,7 +85,7 @@ impl Files {
         let directory = names.is_directory(file);
         let mut hasher = DefaultHasher::new();
         (&path, directory).hash(&mut hasher);
-        if self.told.insert(file, hasher.finish()) == Some(hasher.finish()) {
+        if self.reported.insert(file, hasher.finish()) == Some(hasher.finish()) {
             return None;
         }
         let _ = if is_pathless { self.pathless.insert(file) } else { self.pathless.remove(&file) };

@@ -68,7 +68,7 @@ impl KernelSymbols {
         self.symbols.iter().all(|(_, place)| place.is_none())
     }
 
-    /// The record as it may leave the recorder: a kernel stack by numbers, behind the names that were not told yet; `None` for every
+    /// The record as it may leave the recorder: a kernel stack by numbers, behind the names that were not sent yet; `None` for every
     /// other record, which may leave as it is.
     pub(crate) fn hide(&mut self, record: &[u8]) -> Option<Vec<u8>> {
         let header = self::record::<event_header>(record)?;
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_stack_leaves_as_numbered_functions_whose_names_are_told_once() {
+    fn a_kernel_stack_leaves_as_numbered_functions_whose_names_are_sent_once() {
         let mut symbols = KernelSymbols::parse(LIST.as_bytes().to_vec());
         let addresses = [
             0xffff_ffff_9300_0104,
@@ -150,9 +150,9 @@ mod tests {
             0xffff_ffff_9300_0250,
             0xffff_ffff_9300_0108,
         ];
-        let told = symbols.hide(&stack(STACK_KERNEL, &addresses)).unwrap();
+        let sent = symbols.hide(&stack(STACK_KERNEL, &addresses)).unwrap();
         let (mut names, mut frames) = (Vec::new(), Vec::new());
-        for_each_record(&told, |kind, bytes| match kind {
+        for_each_record(&sent, |kind, bytes| match kind {
             EVENT_KERNEL_SYMBOL => {
                 let event: kernel_symbol_event = record(bytes).unwrap();
                 names.push((event.address, text(&event.name)));
@@ -164,18 +164,18 @@ mod tests {
         assert_eq!(names, [name(1, "second"), name(2, "first"), name(3, "in_module")]);
         assert_eq!(frames, [at(1, 4), at(2, 1), at(3, 7), NUMBERED, at(1, 8)]);
         for address in addresses {
-            assert!(!told.windows(8).any(|bytes| bytes == address.to_ne_bytes()), "{address:x} left the recorder");
+            assert!(!sent.windows(8).any(|bytes| bytes == address.to_ne_bytes()), "{address:x} left the recorder");
         }
         let again = symbols.hide(&stack(STACK_KERNEL, &addresses[..1])).unwrap();
         assert_eq!(again, stack(STACK_KERNEL, &[at(1, 4)]));
         let mut decoder = Decoder::default();
-        decoder.feed(&told);
+        decoder.feed(&sent);
         let listed = decoder.kernel_symbols();
         assert_eq!(listed[0], (at(1, 0), "second".to_owned()));
     }
 
     #[test]
-    fn without_a_list_no_address_is_told_and_other_records_stay_as_they_are() {
+    fn without_a_list_no_address_is_sent_and_other_records_stay_as_they_are() {
         let mut symbols = KernelSymbols::default();
         assert!(symbols.is_empty());
         assert_eq!(symbols.hide(&stack(STACK_KERNEL, &[u64::MAX])).unwrap(), stack(STACK_KERNEL, &[NUMBERED]));

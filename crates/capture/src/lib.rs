@@ -68,7 +68,7 @@ mod stack;
 
 pub use capture_error::CaptureError;
 pub use clock::monotonic_now;
-pub use decode::{Decoder, Facts, RawCapture, UNREADABLE_BYTES, count_events, decode, keep_told_once};
+pub use decode::{Decoder, Facts, RawCapture, UNREADABLE_BYTES, count_events, decode, keep_reported_once};
 pub use fault_clock::{FaultClock, TimedFaults};
 pub use file_rows::METADATA;
 pub use mounts::{Mount, parse_mountinfo};

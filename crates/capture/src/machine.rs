@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn mappings_are_told_by_the_kernels_own_events_or_by_tracepoints_of_system_calls() {
+    fn mappings_are_reported_by_the_kernels_own_events_or_by_tracepoints_of_system_calls() {
         let missing = |facts: &Facts| -> Vec<String> {
             gaps(&checks(facts), Need::Optional).into_iter().map(|gap| gap.what).collect()
         };

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_of_zones_are_added_up_and_growth_is_told() {
+    fn counters_of_zones_are_added_up_and_growth_is_reported() {
         let text =
             "nr_free_pages 7\npgalloc_dma32 5\npgalloc_normal 10\npgallocx 3\npgscan_kswapd 9\nthp_collapse_alloc x\n";
         let found = counters(text);

@@ -1,4 +1,4 @@
-//! File names from the directory entries that the probes told: (device, inode) to its path inside the file system.
+//! File names from the directory entries that the probes reported: (device, inode) to its path inside the file system.
 
 use crate::events::{name_event, text};
 use slowpath_tables::FileKey;

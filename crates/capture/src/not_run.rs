@@ -44,8 +44,8 @@ mod tests {
 
     #[test]
     fn each_program_of_processes_loses_the_events_that_it_tells_of() {
-        let told = ["on_fork", "on_exec", "on_exit"].map(|program| kind(&crate::process::PROBE, program));
-        assert_eq!(told, ["forks", "execs", "exits"]);
+        let lost = ["on_fork", "on_exec", "on_exit"].map(|program| kind(&crate::process::PROBE, program));
+        assert_eq!(lost, ["forks", "execs", "exits"]);
         assert_eq!(kind(&crate::off_cpu::PROBE, "on_switch"), "off_cpu");
         assert_eq!(kind(&crate::code_area::PROBE, "any"), "modules");
     }
@@ -54,8 +54,8 @@ mod tests {
     fn each_probe_loses_events_that_have_a_name() {
         let known: Vec<&str> = (0..EVENT_KINDS).map(kind_name).collect();
         for probe in crate::probes::declared() {
-            let told = kind(probe, "any");
-            assert!(known.contains(&told) || probe.records.is_empty(), "{} tells of {told}", probe.name);
+            let lost = kind(probe, "any");
+            assert!(known.contains(&lost) || probe.records.is_empty(), "{} loses {lost}", probe.name);
         }
     }
 }

@@ -15,18 +15,18 @@ static OF_NO_PROBE: [RecordKind; 4] = [
         }
     })
     .with_texts(&[Text::ended(offset_of!(events::name_event, name), events::FILENAME_BYTES)])
-    .told_once(),
+    .reported_once(),
     RecordKind::of::<events::kernel_symbol_event>(events::EVENT_KERNEL_SYMBOL, "kernel_symbols", |bytes, to| {
         if let Some(event) = record::<events::kernel_symbol_event>(bytes) {
             to.kernel_symbols.push((event.address, events::text(&event.name)));
         }
     })
-    .told_once(),
+    .reported_once(),
     RecordKind::of::<events::stack_event>(events::EVENT_STACK, "stacks", |bytes, to| {
         to.stacks.learn(bytes, to.context);
     })
     .sized_by(events::size_of_stack)
-    .told_once(),
+    .reported_once(),
     // For an audit only.
     RecordKind::of::<events::stack_copy_event>(events::EVENT_STACK_COPY, "stack_copies", |_, _| ())
         .sized_by(events::size_of_copy),

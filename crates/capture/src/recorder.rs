@@ -36,7 +36,7 @@ pub struct Recorder {
     pub(crate) ring: Ring,
     pub(crate) tree: MapHandle,
     lost: MapHandle,
-    /// Counters of what the owner of the recording is not told.
+    /// Counters of what the owner of the recording is not shown.
     pub(crate) withheld: MapHandle,
     /// Where stacks are recorded.
     pub(crate) tables: Option<Tables>,

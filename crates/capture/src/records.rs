@@ -32,7 +32,7 @@ pub(crate) struct RecordKind {
     /// Events that one stands for.
     pub(crate) events: fn(&[u8]) -> u64,
     /// Whether the kernel reports it once and later records refer to it: it is kept where others are given up.
-    pub(crate) is_told_once: bool,
+    pub(crate) is_reported_once: bool,
     /// The only program that reports it, where the probe has several.
     pub(crate) program: Option<&'static str>,
     /// Its texts.
@@ -74,7 +74,7 @@ impl Text {
 impl RecordKind {
     /// A record of this type.
     pub(crate) const fn of<T: Record>(kind: u32, name: &'static str, decode: fn(&[u8], &mut Decoding<'_>)) -> Self {
-        Self { kind, name, size: sized::<T>, events: |_| 1, is_told_once: false, program: None, texts: &[], decode }
+        Self { kind, name, size: sized::<T>, events: |_| 1, is_reported_once: false, program: None, texts: &[], decode }
     }
 
     /// One with texts.
@@ -83,12 +83,12 @@ impl RecordKind {
     }
 
     /// One that the kernel reports once.
-    pub(crate) const fn told_once(self) -> Self {
-        Self { is_told_once: true, ..self }
+    pub(crate) const fn reported_once(self) -> Self {
+        Self { is_reported_once: true, ..self }
     }
 
     /// One that only this program of the probe reports.
-    pub(crate) const fn told_by(self, program: &'static str) -> Self {
+    pub(crate) const fn reported_by(self, program: &'static str) -> Self {
         Self { program: Some(program), ..self }
     }
 

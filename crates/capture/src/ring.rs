@@ -134,13 +134,13 @@ mod tests {
     #[test]
     fn a_file_is_asked_for_once_unless_it_is_forgotten() {
         let header = event_header { kind: EVENT_MODULE as u16, ..Default::default() };
-        let told = bytes_of(&module_event { header, module: 5, ..Default::default() });
+        let bytes = bytes_of(&module_event { header, module: 5, ..Default::default() });
         let mut raw = RawBytes::default();
-        raw.push(&told);
-        raw.push(&told);
+        raw.push(&bytes);
+        raw.push(&bytes);
         assert_eq!(raw.modules.len(), 1);
         raw.known_modules.remove(&5);
-        raw.push(&told);
+        raw.push(&bytes);
         assert_eq!(raw.modules.len(), 2);
     }
 

@@ -1,7 +1,7 @@
 //! What comes through a ring or a socket from a process that others control.
 
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socketpair};
-use slowpath_capture::{Decoder, Mount, count_events, keep_told_once};
+use slowpath_capture::{Decoder, Mount, count_events, keep_reported_once};
 use slowpath_process::Wait;
 use slowpath_session::recording_writer::frames;
 use slowpath_session::unwind_tables::wire;
@@ -22,7 +22,7 @@ pub fn ring_records(bytes: &[u8]) {
     decoder.stack_audit();
     rows.append(decoder.finish());
     rows.settle();
-    let (kept, losses) = keep_told_once(bytes);
+    let (kept, losses) = keep_reported_once(bytes);
     assert!(kept.len() <= bytes.len());
     count_events(bytes);
     count_events(&kept);

@@ -38,7 +38,7 @@ pub struct StreamedRecording<'a> {
     /// Where memory calls are recorded: what memory costs, or why that is not known.
     memory_cost: Option<Result<MemoryCost, Unavailable>>,
     begun: Option<Manifest>,
-    told: Instant,
+    last_report: Instant,
     deadline: Option<Duration>,
     since: Option<Instant>,
     audits_stacks: bool,
@@ -75,7 +75,7 @@ impl<'a> StreamedRecording<'a> {
             subject,
             memory_cost,
             begun: None,
-            told: Instant::now(),
+            last_report: Instant::now(),
             deadline: duration,
             since: None,
             audits_stacks,
@@ -157,8 +157,8 @@ impl<'a> StreamedRecording<'a> {
             return Ok(());
         }
         self.writer.take(self.recorder.take());
-        if self.told.elapsed() >= TELLING {
-            self.told = Instant::now();
+        if self.last_report.elapsed() >= TELLING {
+            self.last_report = Instant::now();
             let Facts { losses, unavailable, .. } = self.recorder.facts();
             self.writer.tell(SoFar { losses, unavailable });
         }
@@ -243,7 +243,7 @@ fn wakes(recorder: &Recorder, tables: &TableMaker) -> nix::Result<Epoll> {
     let wakes = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
     // The ring is readable nearly always; it is the edge that signals a file.
     let edge = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, 0);
-    wakes.add(recorder.module_told(), edge)?;
+    wakes.add(recorder.new_modules_fd(), edge)?;
     tables.answers().try_for_each(|answers| wakes.add(answers, edge))?;
     Ok(wakes)
 }

@@ -15,8 +15,7 @@ pub(crate) static PROBE: Probe = Probe {
     is_essential: true,
     is_wanted: |options| options.walks_stacks(),
     is_replaced: |section, _, kernel| is_replaced_by_tree(section, kernel),
-    records: &[
-        RecordKind::of::<module_event>(EVENT_MODULE, "modules", |bytes, to| to.stacks.learn_module(bytes)).told_once()
-    ],
+    records: &[RecordKind::of::<module_event>(EVENT_MODULE, "modules", |bytes, to| to.stacks.learn_module(bytes))
+        .reported_once()],
     ..Probe::USUAL
 };

@@ -62,15 +62,18 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_told_where_they_were_recorded_and_only_there() {
-        let told = |flags| {
+    fn arguments_are_reported_where_they_were_recorded_and_only_there() {
+        let fields = |flags| {
             let row = decoded(flags);
             assert_eq!((row.ts, row.tid, row.cpu), (Nanos(30), 8, 3));
             (row.kernel, row.first_argument, row.second_argument, row.copies)
         };
-        assert_eq!(told(0), (false, None, None, None));
-        assert_eq!(told(FLAG_KERNEL | FLAG_COPIES), (true, None, None, None));
-        assert_eq!(told(FLAG_ARGUMENTS), (false, Some(0x7f00_0000), Some(0x10), Some(false)));
-        assert_eq!(told(FLAG_ARGUMENTS | FLAG_COPIES | FLAG_KERNEL), (true, Some(0x7f00_0000), Some(0x10), Some(true)));
+        assert_eq!(fields(0), (false, None, None, None));
+        assert_eq!(fields(FLAG_KERNEL | FLAG_COPIES), (true, None, None, None));
+        assert_eq!(fields(FLAG_ARGUMENTS), (false, Some(0x7f00_0000), Some(0x10), Some(false)));
+        assert_eq!(
+            fields(FLAG_ARGUMENTS | FLAG_COPIES | FLAG_KERNEL),
+            (true, Some(0x7f00_0000), Some(0x10), Some(true))
+        );
     }
 }

@@ -16,13 +16,13 @@ pub(crate) static PROBE: Probe = Probe {
     walks_areas: true,
     is_replaced: |section, options, kernel| {
         // Where stacks are recorded, `code_area` reports what the tree reports.
-        let is_told_by_code = kernel.tells_area_tree && options.walks_stacks() && is_at_tree(section);
-        is_replaced_by_tree(section, kernel) || is_told_by_code
+        let is_reported_by_code = kernel.tells_area_tree && options.walks_stacks() && is_at_tree(section);
+        is_replaced_by_tree(section, kernel) || is_reported_by_code
     },
     records: &[RecordKind::of::<mapping_event>(EVENT_MAPPING, "mappings", |bytes, to| {
         to.out.mappings.extend(decode(bytes, to.context));
     })
-    .told_once()],
+    .reported_once()],
     ..Probe::USUAL
 };
 

@@ -90,18 +90,18 @@ mod tests {
 
     #[test]
     fn the_heap_grows_shrinks_is_asked_for_and_refused() {
-        let told = |asked, before, end| {
+        let brk = |asked, before, end| {
             let row = row(CALL_BRK, asked, 0, before, end);
             (row.address, row.length.0, row.shrinks, row.result)
         };
-        assert_eq!(told(0, 0x5000, 0x5000), (0x5000, 0, false, 0));
-        assert_eq!(told(0x7000, 0x5000, 0x7000), (0x7000, 0x2000, false, 0));
-        assert_eq!(told(0x4000, 0x7000, 0x4000), (0x4000, 0x3000, true, 0));
-        assert_eq!(told(0x9000_0000, 0x4000, 0x4000), (0x4000, 0, false, -12));
+        assert_eq!(brk(0, 0x5000, 0x5000), (0x5000, 0, false, 0));
+        assert_eq!(brk(0x7000, 0x5000, 0x7000), (0x7000, 0x2000, false, 0));
+        assert_eq!(brk(0x4000, 0x7000, 0x4000), (0x4000, 0x3000, true, 0));
+        assert_eq!(brk(0x9000_0000, 0x4000, 0x4000), (0x4000, 0, false, -12));
     }
 
     #[test]
-    fn a_mapping_is_told_by_where_it_came_to_be_and_a_failure_by_where_it_was_wanted() {
+    fn a_mapping_is_named_by_where_it_came_to_be_and_a_failure_by_where_it_was_wanted() {
         assert_eq!(row(CALL_MMAP, 0, 4096, 0, 0x7f00_0000_0000).address, 0x7f00_0000_0000);
         let failed = row(CALL_MREMAP, 0x1000, 8192, 4096, -14);
         assert_eq!((failed.address, failed.result, failed.old_length), (0x1000, -14, Some(Bytes(4096))));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_of_huge_pages_is_told_with_its_flag() {
+    fn a_refusal_of_huge_pages_is_reported_with_its_flag() {
         let event = memory_call_event { call: CALL_PRCTL, argument: 3, ..Default::default() };
         let row = decode(&bytes_of(&event), &Context::default(), &Stacks::default()).unwrap();
         assert_eq!((row.call, row.argument, row.address, row.result), (MemoryCallKind::Prctl, 3, 0, 0));

@@ -36,7 +36,7 @@ pub(crate) static PROBE: Probe = Probe {
             to.out.thread_counters.extend(decode_counters(bytes, to.context));
         })
         .with_texts(&[Text::ended(offset_of!(thread_counters_event, name), THREAD_NAME_BYTES)])
-        .told_once(),
+        .reported_once(),
     ],
     tracepoints: &[(&declared::WAIT_EVENTS, &["sched_switch", "sched_waking"])],
     ..Probe::USUAL

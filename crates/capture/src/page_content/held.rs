@@ -181,14 +181,15 @@ nonsense
     #[test]
     fn a_record_has_a_bit_for_each_page_and_the_next_begins_behind() {
         let sample = ((0, 70 * PAGE_SIZE), PAGE_SIZE);
-        let told = records(7, sample, |page| match page / PAGE_SIZE {
+        let made = records(7, sample, |page| match page / PAGE_SIZE {
             0 => Content::Used,
             1 => Content::Zero,
             69 => Content::Zero,
             _ => Content::Absent,
         });
-        let told: Vec<_> = told.iter().map(|one| (one.address / PAGE_SIZE, one.pages, one.present, one.zero)).collect();
-        assert_eq!(told, [(0, 64, 0b11, 0b10), (64, 6, 0b10_0000, 0b10_0000)]);
+        let fields: Vec<_> =
+            made.iter().map(|one| (one.address / PAGE_SIZE, one.pages, one.present, one.zero)).collect();
+        assert_eq!(fields, [(0, 64, 0b11, 0b10), (64, 6, 0b10_0000, 0b10_0000)]);
     }
 
     #[test]

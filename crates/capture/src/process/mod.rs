@@ -25,8 +25,8 @@ pub(crate) static PROBE: Probe = Probe {
     end_walk: Some("end_tasks"),
     records: &[
         RecordKind::of::<fork_event>(EVENT_FORK, "forks", |bytes, to| to.out.forks.extend(fork(bytes, to.context)))
-            .told_once()
-            .told_by("on_fork"),
+            .reported_once()
+            .reported_by("on_fork"),
         RecordKind::of::<exec_event>(EVENT_EXEC, "execs", |bytes, to| to.out.execs.extend(exec(bytes, to.context)))
             .with_texts(&[
                 Text::ended(offset_of!(exec_event, filename), FILENAME_BYTES),
@@ -36,10 +36,10 @@ pub(crate) static PROBE: Probe = Probe {
                     offset_of!(exec_event, command_line_length),
                 ),
             ])
-            .told_once()
-            .told_by("on_exec"),
+            .reported_once()
+            .reported_by("on_exec"),
         RecordKind::of::<exit_event>(EVENT_EXIT, "exits", |bytes, to| to.out.exits.extend(exit(bytes, to.context)))
-            .told_once(),
+            .reported_once(),
     ],
     tracepoints: &[(&declared::PROCESSES, &["sched_process_fork", "sched_process_exec", "sched_process_exit"])],
     ..Probe::USUAL

@@ -22,7 +22,7 @@ impl Recorder {
         self.ring.new_modules()
     }
 
-    /// Has a file told by [`Recorder::new_modules`] once more when a process maps it again: it could not be opened.
+    /// Has a file reported by [`Recorder::new_modules`] once more when a process maps it again: it could not be opened.
     pub fn forget_module(&mut self, module: u32) {
         self.ring.forgets_module(module);
     }
@@ -84,7 +84,7 @@ impl Recorder {
 
     /// A descriptor for an edge-triggered `epoll`: it becomes readable at the moment at which a file is mapped executable for the
     /// first time, and has to be drained then. Other records wake nobody.
-    pub fn module_told(&self) -> BorrowedFd<'_> {
+    pub fn new_modules_fd(&self) -> BorrowedFd<'_> {
         self.ring.as_fd()
     }
 

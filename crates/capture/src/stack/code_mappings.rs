@@ -1,5 +1,5 @@
-//! Where processes had executable code, by what the probe `mapping` told: not by what the kernel's side of stacks keeps, which an
-//! audit is to check. Pure. Calls that only change protections are not told by anyone.
+//! Where processes had executable code, by what the probe `mapping` reported: not by what the kernel's side of stacks keeps, which an
+//! audit is to check. Pure. Calls that only change protections are not reported by anyone.
 
 use crate::events::{
     EVENT_EXEC, EVENT_EXIT, EVENT_FORK, EVENT_MAPPING, FLAG_LAST_THREAD, FLAG_PRESENT, MAPPING_EXEC, event_header,
@@ -43,7 +43,7 @@ impl CodeMappings {
                     self.0.insert(fork.child_pid, inherited);
                 }
             }
-            // Of a process that ran already the mappings may have been told before.
+            // Of a process that ran already the mappings may have been reported before.
             EVENT_EXEC if u32::from(header.flags) & FLAG_PRESENT == 0 && bytes.len() >= size_of::<exec_event>() => {
                 self.0.remove(&header.pid);
             }
@@ -108,7 +108,15 @@ mod tests {
         event_header { kind: kind as u16, pid, tid: pid, flags: flags as u16, ..Default::default() }
     }
 
-    fn told(known: &mut CodeMappings, pid: u32, op: u32, addresses: Range<u64>, offset: u64, ino: u64, prot: u32) {
+    fn learn_mapping(
+        known: &mut CodeMappings,
+        pid: u32,
+        op: u32,
+        addresses: Range<u64>,
+        offset: u64,
+        ino: u64,
+        prot: u32,
+    ) {
         let event = mapping_event {
             header: header(EVENT_MAPPING, pid, 0),
             address: addresses.start,
@@ -131,10 +139,10 @@ mod tests {
     #[test]
     fn what_is_mapped_over_or_unmapped_leaves_the_parts_around_it() {
         let mut known = CodeMappings::default();
-        told(&mut known, 7, MAPPING_MAP, 0x1000..0x9000, 0x4000, 5, 5);
+        learn_mapping(&mut known, 7, MAPPING_MAP, 0x1000..0x9000, 0x4000, 5, 5);
         // Data over the middle, then an end unmapped.
-        told(&mut known, 7, MAPPING_MAP, 0x3000..0x5000, 0, 6, 3);
-        told(&mut known, 7, MAPPING_UNMAP, 0x8000..0xa000, 0, 0, 0);
+        learn_mapping(&mut known, 7, MAPPING_MAP, 0x3000..0x5000, 0, 6, 3);
+        learn_mapping(&mut known, 7, MAPPING_UNMAP, 0x8000..0xa000, 0, 0, 0);
         assert_eq!(ranges(&known, 7), [(0x1000..0x3000, 0x4000), (0x5000..0x8000, 0x8000)]);
         assert_eq!(known.of(7)[0].path, Some(PathBuf::from("/5")));
         assert_eq!(known.of(8).len(), 0);
@@ -143,7 +151,7 @@ mod tests {
     #[test]
     fn a_child_has_its_parents_code_until_it_executes_and_what_was_handed_out_stays() {
         let mut known = CodeMappings::default();
-        told(&mut known, 7, MAPPING_MAP, 0x1000..0x2000, 0, 5, 5);
+        learn_mapping(&mut known, 7, MAPPING_MAP, 0x1000..0x2000, 0, 5, 5);
         let handed_out = known.of(7);
         let fork = |child: u32, thread: u32| fork_event {
             header: header(EVENT_FORK, 7, 0),
@@ -154,7 +162,7 @@ mod tests {
         let nothing = |_| None;
         known.learn(EVENT_FORK, &events::bytes_of(&fork(7, 71)), nothing);
         known.learn(EVENT_FORK, &events::bytes_of(&fork(8, 8)), nothing);
-        told(&mut known, 7, MAPPING_UNMAP, 0x1000..0x2000, 0, 0, 0);
+        learn_mapping(&mut known, 7, MAPPING_UNMAP, 0x1000..0x2000, 0, 0, 0);
         assert_eq!((ranges(&known, 7).len(), ranges(&known, 8).len(), handed_out.len()), (0, 1, 1));
         let exec = |flags: u32| exec_event { header: header(EVENT_EXEC, 8, flags), ..Default::default() };
         known.learn(EVENT_EXEC, &events::bytes_of(&exec(FLAG_PRESENT)), nothing);
@@ -166,8 +174,8 @@ mod tests {
     #[test]
     fn executable_memory_without_a_file_is_the_vdso_at_the_begin_and_generated_code_later() {
         let mut known = CodeMappings::default();
-        told(&mut known, 7, MAPPING_EXEC, 0x1000..0x3000, 0, 0, 5);
-        told(&mut known, 7, MAPPING_MAP, 0x8000..0x9000, 0, 0, 7);
+        learn_mapping(&mut known, 7, MAPPING_EXEC, 0x1000..0x3000, 0, 0, 5);
+        learn_mapping(&mut known, 7, MAPPING_MAP, 0x8000..0x9000, 0, 0, 7);
         assert_eq!(ranges(&known, 7), [(0x1000..0x3000, 0)]);
         assert_eq!(known.of(7)[0].file, None);
     }

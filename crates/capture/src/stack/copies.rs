@@ -213,7 +213,7 @@ mod tests {
         event_header { kind: kind as u16, pid: 7, tid: 7, ..Default::default() }
     }
 
-    fn told(number: u32, end: u32, frames: &[u64]) -> Vec<u8> {
+    fn stack_bytes(number: u32, end: u32, frames: &[u64]) -> Vec<u8> {
         let depth = frames.len() as u32;
         let mut event = stack_event { header: header(EVENT_STACK), number, end, depth, ..Default::default() };
         event.frames[..frames.len()].copy_from_slice(frames);
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn a_copy_comes_with_the_frames_of_its_number_and_the_mappings_of_its_process() {
         let mut reader = reader();
-        reader.learn(EVENT_STACK, &told(9, STACK_NO_TABLE, &[2 << 48 | 0x4010, 1 << 48 | 8, 0x7000]), |_| None);
+        reader.learn(EVENT_STACK, &stack_bytes(9, STACK_NO_TABLE, &[2 << 48 | 0x4010, 1 << 48 | 8, 0x7000]), |_| None);
         reader.learn(EVENT_STACK_COPY, &copied(9, &[1, 2, 3]), |_| None);
         let audit = reader.take();
         let [copy] = audit.copies.as_slice() else { panic!("{audit:?}") };
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn a_copy_whose_stack_or_file_was_lost_is_counted() {
         let mut reader = reader();
-        reader.learn(EVENT_STACK, &told(9, 0, &[3 << 48 | 0x4010]), |_| None);
+        reader.learn(EVENT_STACK, &stack_bytes(9, 0, &[3 << 48 | 0x4010]), |_| None);
         reader.learn(EVENT_STACK_COPY, &copied(9, &[]), |_| None);
         reader.learn(EVENT_STACK_COPY, &copied(10, &[]), |_| None);
         let audit = reader.take();
@@ -275,8 +275,8 @@ mod tests {
     #[test]
     fn every_event_counts_for_how_its_stack_ended() {
         let mut reader = reader();
-        reader.learn(EVENT_STACK, &told(1, STACK_WHOLE, &[2 << 48]), |_| None);
-        reader.learn(EVENT_STACK, &told(2, STACK_UNREADABLE, &[2 << 48]), |_| None);
+        reader.learn(EVENT_STACK, &stack_bytes(1, STACK_WHOLE, &[2 << 48]), |_| None);
+        reader.learn(EVENT_STACK, &stack_bytes(2, STACK_UNREADABLE, &[2 << 48]), |_| None);
         for user_stack in [1, 2, 1, 0, 77] {
             let header = event_header { stack: user_stack, ..header(EVENT_CPU_SAMPLE) };
             let sample = cpu_sample_event { header, ..Default::default() };

@@ -130,8 +130,9 @@ impl Tables {
     }
 
     fn tell(&self) -> Result<(), CaptureError> {
-        let told = walk_settings { tables: self.loaded, copy_every: self.copy_every, copies_a_second: COPIES_A_SECOND };
-        self.settings.update(&0u32.to_ne_bytes(), view(&told), MapFlags::ANY).map_err(problem)
+        let settings =
+            walk_settings { tables: self.loaded, copy_every: self.copy_every, copies_a_second: COPIES_A_SECOND };
+        self.settings.update(&0u32.to_ne_bytes(), view(&settings), MapFlags::ANY).map_err(problem)
     }
 }
 

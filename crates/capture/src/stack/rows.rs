@@ -187,7 +187,7 @@ mod tests {
     use super::*;
     use crate::events::{self, EVENT_STACK, event_header};
 
-    fn told(number: u32, end: u32, frames: &[u64]) -> Vec<u8> {
+    fn stack_bytes(number: u32, end: u32, frames: &[u64]) -> Vec<u8> {
         let header = event_header { kind: EVENT_STACK as u16, pid: 7, tid: 7, ..Default::default() };
         let mut event = stack_event { header, number, end, depth: frames.len() as u32, ..Default::default() };
         event.frames[..frames.len()].copy_from_slice(frames);
@@ -205,8 +205,8 @@ mod tests {
     fn what_stacks_share_is_one_row() {
         let mut stacks = Stacks::default();
         let context = Context::default();
-        stacks.learn(&told(1, 0, &[2 << 48 | 0x30, 2 << 48 | 0x20, 2 << 48 | 0x10]), &context);
-        stacks.learn(&told(2, 0, &[2 << 48 | 0x40, 2 << 48 | 0x20, 2 << 48 | 0x10]), &context);
+        stacks.learn(&stack_bytes(1, 0, &[2 << 48 | 0x30, 2 << 48 | 0x20, 2 << 48 | 0x10]), &context);
+        stacks.learn(&stack_bytes(2, 0, &[2 << 48 | 0x40, 2 << 48 | 0x20, 2 << 48 | 0x10]), &context);
         assert_eq!((stacks.stacks.len(), stacks.frames.len()), (4, 4));
         assert_eq!(path(&stacks, stacks.user(1)), [2, 1, 0]);
         assert_eq!(path(&stacks, stacks.user(2)), [3, 1, 0]);
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn a_truncated_stack_says_why_in_its_outermost_frame() {
         let mut stacks = Stacks::default();
-        stacks.learn(&told(1, STACK_NO_TABLE, &[0x7f00_0000_1000]), &Context::default());
+        stacks.learn(&stack_bytes(1, STACK_NO_TABLE, &[0x7f00_0000_1000]), &Context::default());
         let frames = path(&stacks, stacks.user(1));
         let outermost = &stacks.frames[frames[1] as usize];
         assert_eq!(outermost.kind, FrameKind::Truncated);
@@ -227,9 +227,9 @@ mod tests {
     #[test]
     fn kernel_frames_stand_inside_the_user_frames_that_entered() {
         let mut stacks = Stacks::default();
-        stacks.learn(&told(1, 0, &[2 << 48 | 0x10]), &Context::default());
+        stacks.learn(&stack_bytes(1, 0, &[2 << 48 | 0x10]), &Context::default());
         stacks.learn(
-            &told(2, events::STACK_KERNEL, &[0xffff_ffff_8100_0002, 0xffff_ffff_8100_0001]),
+            &stack_bytes(2, events::STACK_KERNEL, &[0xffff_ffff_8100_0002, 0xffff_ffff_8100_0001]),
             &Context::default(),
         );
         let row = stacks.joined(1, 2);
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_depth_beyond_the_record_is_no_stack() {
-        let mut bytes = told(1, 0, &[1]);
+        let mut bytes = stack_bytes(1, 0, &[1]);
         bytes[28..32].copy_from_slice(&4000u32.to_ne_bytes());
         let mut stacks = Stacks::default();
         stacks.learn(&bytes, &Context::default());

@@ -42,7 +42,7 @@ fn record(script: &str) -> (Vec<MemoryCall>, std::collections::HashMap<String, u
 }
 
 #[test]
-fn calls_are_told_with_what_they_were_given_and_what_came_of_it() {
+fn calls_are_reported_with_what_they_were_given_and_what_came_of_it() {
     if !root() {
         return;
     }
@@ -74,7 +74,7 @@ fn calls_are_told_with_what_they_were_given_and_what_came_of_it() {
     assert_eq!((in_order[2].old_address, in_order[3].old_address), (Some(at), None));
     assert_eq!(in_order.map(|row| row.shrinks).iter().filter(|shrinks| **shrinks).count(), 1);
     assert!(in_order[8].shrinks);
-    // What names a thread is not told.
+    // What names a thread is not recorded.
     let refusals: Vec<(u32, i32)> =
         calls.iter().filter(|row| row.call == Prctl).map(|row| (row.argument, row.result)).collect();
     assert_eq!(refusals, [(1, 0), (0, 0)]);
@@ -115,11 +115,11 @@ fn an_independent_tracer_sees_the_same_calls() {
     let calls = [(Mmap, "mmap"), (Munmap, "munmap"), (Mremap, "mremap"), (Brk, "brk"), (Madvise, "madvise")];
     for (call, name) in calls {
         let of = out.memory_calls.iter().filter(|row| row.pid == target.pid && row.ts >= target.ts && row.call == call);
-        let told: Vec<(i64, bool)> = of.map(|row| (row.address as i64, row.result == 0)).collect();
+        let recorded: Vec<(i64, bool)> = of.map(|row| (row.address as i64, row.result == 0)).collect();
         let seen = straced(&text, name);
-        println!("{name}: {} told, {} traced", told.len(), seen.len());
-        assert!(!seen.is_empty() && told.len() == seen.len(), "{name}: {told:?} {seen:?}");
-        for ((address, succeeded), result) in told.iter().zip(seen) {
+        println!("{name}: {} recorded, {} traced", recorded.len(), seen.len());
+        assert!(!seen.is_empty() && recorded.len() == seen.len(), "{name}: {recorded:?} {seen:?}");
+        for ((address, succeeded), result) in recorded.iter().zip(seen) {
             match call {
                 // Strace tells -1 for an error, and the end of the heap for a refused brk.
                 Brk => assert_eq!(*address, result),

@@ -194,7 +194,7 @@ while True: time.sleep(0.01)";
 }
 
 #[test]
-fn waits_that_began_before_the_recording_or_outlast_it_are_told() {
+fn waits_that_began_before_the_recording_or_outlast_it_are_reported() {
     if !root() {
         return;
     }

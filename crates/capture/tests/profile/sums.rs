@@ -70,9 +70,9 @@ fn hogs(count: usize, seconds: &str, meanwhile: impl FnMut(nix::unistd::Pid)) ->
 }
 
 #[track_caller]
-fn near(what: &str, told: u64, kernel: u64, of: u64, percent: u64) {
-    println!("{what}: {told} ns told, {kernel} ns by the kernel");
-    assert!(told.abs_diff(kernel) * 100 <= of * percent, "{what}: {told} told, {kernel} by the kernel");
+fn near(what: &str, recorded: u64, kernel: u64, of: u64, percent: u64) {
+    println!("{what}: {recorded} ns recorded, {kernel} ns by the kernel");
+    assert!(recorded.abs_diff(kernel) * 100 <= of * percent, "{what}: {recorded} recorded, {kernel} by the kernel");
 }
 
 #[test]
@@ -147,15 +147,15 @@ fn a_thread_whose_group_used_up_its_quota_is_throttled_as_long_as_the_kernel_say
     let throttled: Vec<_> = out.off_cpu.iter().filter(|row| row.reason == OffCpuReason::Throttled).collect();
     println!("{} intervals in {periods} periods", throttled.len());
     assert!(periods >= 10 && throttled.len().abs_diff(periods as usize) <= periods as usize / 5);
-    let told: u64 = throttled.iter().map(|row| row.duration.0).sum();
+    let recorded: u64 = throttled.iter().map(|row| row.duration.0).sum();
     // An interval lasts until the thread runs again: on a busy machine that is some time after the new period began, which the kernel
     // counts as time on the run queue. Of the hog it counts no more than that.
     let (sums, waited) = (sums(&out, &said[0]), said[0]["waited"]);
     let of_hog = sums.of[&OffCpuReason::Throttled];
     println!(
-        "throttled: {told} ns told, {time} ns by the kernel; the hog {of_hog} ns, by the kernel at most {waited} ns"
+        "throttled: {recorded} ns recorded, {time} ns by the kernel; the hog {of_hog} ns, by the kernel at most {waited} ns"
     );
-    assert!(told * 100 >= time * 99 && of_hog * 100 <= waited * 102, "{told} of {time}, {of_hog} of {waited}");
+    assert!(recorded * 100 >= time * 99 && of_hog * 100 <= waited * 102, "{recorded} of {time}, {of_hog} of {waited}");
     near("throttled or on the run queue", sums.runnable, said[0]["waited"], said[0]["waited"], 2);
     near("life", said[0]["ran"] + sums.off, sums.life, sums.life, 1);
 }

@@ -51,7 +51,7 @@ fn rows(out: &Tables, pid: u32) -> Vec<(MappingOp, u64, u64, Option<u64>)> {
 fn replayed(rows: &[(MappingOp, u64, u64, Option<u64>)]) -> BTreeMap<u64, u64> {
     let mut pages = BTreeMap::new();
     for &(op, first, length, offset) in rows {
-        // What ended may be told with the free space around it.
+        // What ended may be reported with the free space around it.
         pages.retain(|page, _| !(first..first + length).contains(page));
         if let (MappingOp::Map, Some(offset)) = (op, offset) {
             pages.extend((0..length).map(|page| (first + page, offset + page)));

@@ -21,7 +21,7 @@ fn a_mount_point_that_is_no_utf_8_hides_no_other() {
     std::fs::write(&data, vec![7u8; 4096]).unwrap();
     std::fs::create_dir(&point).unwrap();
     let arguments = ["/usr/bin/md5sum", data.to_str().unwrap()].map(|text| CString::new(text).unwrap());
-    let ((ready, told), (gate, opener)) = (pipe().unwrap(), pipe().unwrap());
+    let ((ready, ready_writer), (gate, opener)) = (pipe().unwrap(), pipe().unwrap());
     let mut recorder = Recorder::load(Options::default()).unwrap();
     // SAFETY: the child calls system calls only, executes a program, and ends without a destructor.
     let child = match unsafe { fork() }.unwrap() {
@@ -32,7 +32,7 @@ fn a_mount_point_that_is_no_utf_8_hides_no_other() {
                 .and_then(|()| mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none))
                 .and_then(|()| mount(Some("none"), &point, Some("tmpfs"), MsFlags::empty(), none))
                 .is_ok();
-            let _ = write(&told, &[u8::from(is_mounted)]);
+            let _ = write(&ready_writer, &[u8::from(is_mounted)]);
             let _ = read(&gate, &mut [0]);
             let _ = execv(&arguments[0], &arguments);
             // SAFETY: ends the child at once.
@@ -56,14 +56,14 @@ fn a_process_whose_name_is_no_utf_8_runs_and_is_followed() {
     if !root() {
         return;
     }
-    let ((ready, told), mut recorder) =
+    let ((ready, ready_writer), mut recorder) =
         (pipe().unwrap(), Recorder::load(Options { running: true, ..Options::default() }).unwrap());
     // SAFETY: the child calls system calls only, until it is killed.
     let child = match unsafe { fork() }.unwrap() {
         ForkResult::Parent { child } => child,
         ForkResult::Child => {
             let _ = nix::sys::prctl::set_name(c"\xff) \xfe");
-            let _ = write(&told, b"x");
+            let _ = write(&ready_writer, b"x");
             loop {
                 nix::unistd::pause();
             }

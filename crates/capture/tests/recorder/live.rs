@@ -79,7 +79,7 @@ for i in range(0, len(m), mmap.PAGESIZE): m[i]
 
 /// With call stacks one program serves both kinds of ends, without them there is one for each.
 #[test]
-fn faults_that_wait_for_storage_are_told_from_others_with_and_without_call_stacks() {
+fn faults_that_wait_for_storage_are_distinguished_from_others_with_and_without_call_stacks() {
     if !root() {
         return;
     }
@@ -109,7 +109,7 @@ fn faults_that_wait_for_storage_are_told_from_others_with_and_without_call_stack
 }
 
 #[test]
-fn faults_that_the_kernel_takes_for_a_system_call_are_told_from_the_programs_own() {
+fn faults_that_the_kernel_takes_for_a_system_call_are_distinguished_from_the_programs_own() {
     if !root() {
         return;
     }
@@ -215,7 +215,7 @@ fn files_opened_mapped_and_read_are_named_by_their_host_path() {
 }
 
 #[test]
-fn relative_paths_are_told_from_the_directory_that_they_start_from() {
+fn relative_paths_are_reported_from_the_directory_that_they_start_from() {
     if !root() {
         return;
     }
@@ -244,8 +244,8 @@ fn relative_paths_are_told_from_the_directory_that_they_start_from() {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     let is_once = mounts.lines().filter(|line| line.contains(&device)).count() == 1;
     for (path, given) in [("/data", "../data"), ("", "..")] {
-        let told = if is_once { format!("{place}{path}") } else { given.to_owned() };
-        assert_eq!(result(told), Some(1), "{given}");
+        let shown = if is_once { format!("{place}{path}") } else { given.to_owned() };
+        assert_eq!(result(shown), Some(1), "{given}");
     }
     assert_eq!(result("/no_such_file".to_owned()), Some(-1));
     // There is no such directory.

@@ -56,12 +56,12 @@ fn recorded(options: Options, then: &str) -> (Tables, u32) {
 fn looks(out: &Tables, pid: u32) -> Vec<(LookMoment, u64, u32, u64, u64)> {
     let in_place = |address: u64| (PLACE..PLACE + (1 << 32)).contains(&address);
     let rows = out.page_contents.iter().filter(|row| row.pid == pid && in_place(row.address));
-    let told = rows.inspect(|row| assert_eq!(row.stride.0, PAGE_SIZE));
-    told.map(|row| (row.moment, (row.address - PLACE) / PAGE_SIZE, row.pages, row.present, row.zero)).collect()
+    let pages = rows.inspect(|row| assert_eq!(row.stride.0, PAGE_SIZE));
+    pages.map(|row| (row.moment, (row.address - PLACE) / PAGE_SIZE, row.pages, row.present, row.zero)).collect()
 }
 
 #[test]
-fn pages_are_told_by_their_content_when_they_are_given_back_and_when_their_process_ends_and_none_is_brought() {
+fn pages_are_known_by_their_content_when_they_are_given_back_and_when_their_process_ends_and_none_is_brought() {
     if !root() {
         return;
     }

@@ -171,7 +171,7 @@ fn a_users_own_program_is_recorded_whole_without_an_address_of_the_kernel() {
         assert!(with_address > 10 * 256 && with_address == faults.len(), "{with_address} of {}", faults.len());
         assert!(faults.iter().filter(|fault| fault.stack.is_some()).count() > 10 * 256);
         assert!(faults.iter().all(|fault| fault.recording.is_some_and(|time| (1..1_000_000_000).contains(&time.0))));
-        assert!(faults.iter().all(|fault| fault.kernel == (fault.ip == 0)), "the kernel's own are told by a flag");
+        assert!(faults.iter().all(|fault| fault.kernel == (fault.ip == 0)), "the kernel's own are marked by a flag");
         assert!(out.memory_calls.len() >= 20 && out.mappings.len() > 10);
         let of_kernel: Vec<u64> = out
             .frames
@@ -233,7 +233,7 @@ fn what_a_program_hides_of_itself_while_it_runs_is_withheld_from_then_on() {
 }
 
 #[test]
-fn names_in_directories_that_the_user_cannot_list_are_not_told() {
+fn names_in_directories_that_the_user_cannot_list_are_not_reported() {
     if !root() {
         return;
     }

@@ -15,7 +15,7 @@ use frames::{Answer, Answers, Begin, HEADER, Kind as Frame, SoFar, header, json}
 use names::Names;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
-use slowpath_capture::{count_events, keep_told_once};
+use slowpath_capture::{count_events, keep_reported_once};
 use slowpath_launch::Identity;
 use slowpath_process::{Duty, Worker, WorkerError};
 use slowpath_recording::Manifest;
@@ -192,7 +192,7 @@ impl WriterProcess {
         if self.has_room(records.len()) {
             self.enqueue_records(records);
         } else {
-            let (kept, given_up) = keep_told_once(&records);
+            let (kept, given_up) = keep_reported_once(&records);
             self.give_up(given_up);
             self.enqueue_records(kept);
         }
