@@ -166,8 +166,8 @@ impl<T: Serialize + DeserializeOwned> Worker<T> {
 
     /// The result, once there is one; never waits for it.
     pub fn poll(&mut self) -> Option<Result<T, Failure>> {
-        let told = self.process.poll()?;
-        Some(read(self.name, &self.user, told))
+        let result = self.process.poll()?;
+        Some(read(self.name, &self.user, result))
     }
 
     /// Waits for the result.
@@ -191,8 +191,8 @@ impl<T: Serialize + DeserializeOwned> Worker<T> {
 }
 
 /// The result in the bytes of a worker, which is not trusted: their number is limited, and how deep JSON may be (`serde_json`).
-fn read<T: DeserializeOwned>(name: &str, user: &str, told: Result<Vec<u8>, WorkerError>) -> Result<T, Failure> {
-    match told {
+fn read<T: DeserializeOwned>(name: &str, user: &str, result: Result<Vec<u8>, WorkerError>) -> Result<T, Failure> {
+    match result {
         Ok(bytes) => {
             serde_json::from_slice::<Result<T, Failure>>(&bytes).unwrap_or_else(|error| Err(broken(name, user, &error)))
         }
@@ -232,13 +232,13 @@ mod tests {
         .unwrap();
         assert!(worker.poll().is_none());
         File::from(opener).write_all(&[7]).unwrap();
-        let told = loop {
+        let result = loop {
             match worker.poll() {
-                Some(told) => break told,
+                Some(result) => break result,
                 None => std::thread::yield_now(),
             }
         };
-        assert_eq!(told.unwrap(), 7);
+        assert_eq!(result.unwrap(), 7);
         let child = {
             let idle = Worker::start(&me(), &Work::new("sleeping", Duty::Parse), || {
                 std::thread::sleep(Duration::from_secs(600));
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn a_result_that_is_deeper_than_any_is_an_error() {
         let deep = format!("{{\"Ok\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
-        let told = read::<serde_json::Value>("reading", "nobody", Ok(deep.into_bytes()));
-        assert!(told.unwrap_err().chain().contains("recursion limit"));
+        let result = read::<serde_json::Value>("reading", "nobody", Ok(deep.into_bytes()));
+        assert!(result.unwrap_err().chain().contains("recursion limit"));
     }
 }

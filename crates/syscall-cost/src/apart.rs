@@ -40,7 +40,7 @@ pub fn cost(filter: &OsStr, max_time: Duration, seed: u64) -> Result<SyscallCost
     })?;
     let measured: Measured = loop {
         match worker.poll() {
-            Some(told) => break told?,
+            Some(result) => break result?,
             None if interrupt::requested() => return Err(Failure::new(Kind::Interrupted, "interrupted")),
             None => std::thread::sleep(LOOK),
         }

@@ -125,8 +125,8 @@ impl Arm {
             _ => match changed.peek() {
                 None => Ok(()),
                 Some(((factor, before), (_, now))) => {
-                    let told = |state: &Option<&str>| state.unwrap_or("nothing").to_owned();
-                    Err(format!("{factor} is {:?}, where {:?} was to stay", told(now), told(before)))
+                    let shown = |state: &Option<&str>| state.unwrap_or("nothing").to_owned();
+                    Err(format!("{factor} is {:?}, where {:?} was to stay", shown(now), shown(before)))
                 }
             },
         }
@@ -154,7 +154,7 @@ fn disable(misfeature: libc::c_ulong) -> io::Result<()> {
 
 impl Refused {
     /// Why, and what would change it.
-    pub(crate) fn told(self) -> (String, String) {
+    pub(crate) fn reason_and_remedy(self) -> (String, String) {
         let text = |error: i32| Errno::from_raw(error).to_string();
         match self {
             Self::Privileges(error) => {
@@ -257,9 +257,9 @@ mod tests {
 
     #[test]
     fn what_is_refused_says_what_would_change_it() {
-        let (why, remedy) = Refused::Speculation([libc::ENXIO, libc::EPERM]).told();
+        let (why, remedy) = Refused::Speculation([libc::ENXIO, libc::EPERM]).reason_and_remedy();
         assert!(why.contains("cannot be realised here") && why.contains("store bypass: ENXIO"), "{why}");
         assert!(remedy.contains("spec_store_bypass_disable=prctl"), "{remedy}");
-        assert!(Refused::Filter(1, libc::EINVAL).told().0.contains("filter 2: EINVAL"));
+        assert!(Refused::Filter(1, libc::EINVAL).reason_and_remedy().0.contains("filter 2: EINVAL"));
     }
 }

@@ -61,7 +61,7 @@ pub(crate) fn enlist(arm: Arm, programs: &Arc<Vec<Program>>, bench: &Arc<Bench>)
     let (tid, applied) = &*begun;
     match applied.get() {
         Some(Ok(())) => {}
-        Some(Err(refused)) => return Err(refused.told()),
+        Some(Err(refused)) => return Err(refused.reason_and_remedy()),
         None => return Err(missing("its thread reported nothing".to_owned())),
     }
     let state = ThreadState::of(tid.load(Ordering::Relaxed));

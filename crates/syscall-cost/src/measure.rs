@@ -147,22 +147,22 @@ impl Company {
                 Some(why) => Err((format!("a thread under the filter cannot be measured: {why}"), filter_remedy())),
                 None => enlist(arm, &self.programs, &self.bench),
             };
-            let told = match enlisted {
+            let entry = match enlisted {
                 Err((why, _)) if arm == Arm::None => return Err(MeasureError::NoBaseline(why)),
                 Err(missing) => MeasuredArm { arm, state: None, missing: Some(missing) },
                 Ok(member) => {
                     let base = crew.first().map_or(&member.state, |first| &first.state);
                     let wrong = arm.judge(base, &member.state, self.programs.len()).err();
                     let missing = wrong.map(|wrong| (wrong, "see the states of the other arms".to_owned()));
-                    let told = MeasuredArm { arm, state: Some(member.state.clone()), missing };
-                    match told.missing {
+                    let entry = MeasuredArm { arm, state: Some(member.state.clone()), missing };
+                    match entry.missing {
                         None => crew.push(member),
                         Some(_) => member.dismiss(),
                     }
-                    told
+                    entry
                 }
             };
-            arms.push(told);
+            arms.push(entry);
         }
         Ok((crew, arms))
     }
@@ -283,16 +283,16 @@ fn machine() -> BTreeMap<String, String> {
 impl Measured {
     /// What is missing, each with its reason.
     pub(crate) fn unavailable(&self) -> Vec<Unavailable> {
-        let arms = self.arms.iter().filter_map(|told| {
-            let (reason, remedy) = told.missing.clone()?;
-            Some(declared::ARM.of(&[&told.arm.name()], reason, remedy))
+        let arms = self.arms.iter().filter_map(|entry| {
+            let (reason, remedy) = entry.missing.clone()?;
+            Some(declared::ARM.of(&[&entry.arm.name()], reason, remedy))
         });
         let workloads = self.workloads.iter().filter_map(|measured| {
             let remedy = "the other bursts are measured; a filter that allows these calls too";
             Some(declared::WORKLOAD.of(&[&measured.workload.name()], measured.refused.clone()?, remedy))
         });
         // Where the arms themselves are missing, their bursts need no reason of their own.
-        let is_filtered = self.arms.iter().any(|told| told.arm.is_filtered() && told.missing.is_none());
+        let is_filtered = self.arms.iter().any(|entry| entry.arm.is_filtered() && entry.missing.is_none());
         arms.chain(workloads.filter(|_| is_filtered)).collect()
     }
 }

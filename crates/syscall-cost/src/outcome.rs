@@ -213,10 +213,10 @@ impl SyscallCost {
             one.sham_p = p;
         }
         let calm = workloads.iter().all(|one| one.sham_p.is_none_or(|p| p >= Level::P95.error()));
-        let arms = measured.arms.iter().map(|told| ArmShown {
-            arm: told.arm,
-            measured: told.missing.is_none(),
-            state: told.state.clone(),
+        let arms = measured.arms.iter().map(|entry| ArmShown {
+            arm: entry.arm,
+            measured: entry.missing.is_none(),
+            state: entry.state.clone(),
         });
         let arms: Vec<ArmShown> = arms.collect();
         Self {

@@ -57,7 +57,7 @@ fn said(measured: &Measured) -> SyscallCost {
 }
 
 #[test]
-fn a_filter_that_forces_a_mitigation_is_told_with_what_it_costs_code_and_what_helps() {
+fn a_filter_that_forces_a_mitigation_is_reported_with_what_it_costs_code_and_what_helps() {
     let forced = state(1, "thread force mitigated", "conditional force disabled");
     let restricted = state(0, "thread mitigated", "conditional disabled");
     let states = [Some(free(0)), Some(free(0)), Some(free(1)), Some(forced), Some(restricted)];
@@ -66,8 +66,8 @@ fn a_filter_that_forces_a_mitigation_is_told_with_what_it_costs_code_and_what_he
         workload(Workload::StoresAndLoads, [1.0, 1.0, 1.3, 1.3]),
         workload(Workload::IndirectCalls, [1.0, 1.0, 1.05, 1.05]),
     ];
-    let told = said(&measured(states, workloads));
-    let forced = told.forced.expect("a filter forced it");
+    let report = said(&measured(states, workloads));
+    let forced = report.forced.expect("a filter forced it");
     assert_eq!(forced.factors, ["speculative_store_bypass", "indirect_branch_speculation"]);
     assert_eq!(forced.states, ["thread force mitigated", "conditional force disabled"]);
     assert_eq!(forced.against, Arm::FilterSpeculationAllowed);
@@ -80,34 +80,37 @@ fn a_filter_that_forces_a_mitigation_is_told_with_what_it_costs_code_and_what_he
 }
 
 #[test]
-fn where_the_kernel_forces_nothing_nothing_is_told_of_it_and_the_flag_makes_no_difference() {
+fn where_the_kernel_forces_nothing_nothing_is_reported_of_it_and_the_flag_makes_no_difference() {
     let states = [Some(free(0)), Some(free(0)), Some(free(1)), Some(free(1)), None];
-    let told = said(&measured(states, vec![workload(Workload::Getppid, [1.0, 1.1, 1.1, 1.0])]));
-    assert!(told.forced.is_none() && told.calm);
-    let getppid = &told.workloads[0];
+    let report = said(&measured(states, vec![workload(Workload::Getppid, [1.0, 1.1, 1.1, 1.0])]));
+    assert!(report.forced.is_none() && report.calm);
+    let getppid = &report.workloads[0];
     let ratio = |arm| getppid.of(arm).unwrap().change.as_ref().unwrap().ratio.unwrap();
     assert!((ratio(Arm::Filter).value - 1.1).abs() < 0.002);
     let flag = getppid.without_flag.as_ref().unwrap();
     assert!(flag.difference.low.unwrap() <= 0.0 && flag.difference.high.unwrap() >= 0.0, "{flag:?}");
-    assert_eq!(told.unavailable.iter().map(|gap| gap.what.as_str()).collect::<Vec<_>>(), ["arm speculation_disabled"]);
+    assert_eq!(
+        report.unavailable.iter().map(|gap| gap.what.as_str()).collect::<Vec<_>>(),
+        ["arm speculation_disabled"]
+    );
 }
 
 #[test]
-fn an_arm_that_differs_from_itself_is_told_and_one_of_seven_by_chance_is_not() {
+fn an_arm_that_differs_from_itself_is_reported_and_one_of_seven_by_chance_is_not() {
     let states = || [Some(free(0)), Some(free(0)), Some(free(1)), Some(free(1)), None];
-    let told = said(&measured(states(), vec![workload(Workload::Getppid, [1.05, 1.1, 1.1, 1.0])]));
-    assert!(!told.calm && told.notes[0].contains("differs from itself"), "{:?}", told.notes);
-    assert!(told.workloads[0].sham_p.unwrap() < 0.001);
+    let report = said(&measured(states(), vec![workload(Workload::Getppid, [1.05, 1.1, 1.1, 1.0])]));
+    assert!(!report.calm && report.notes[0].contains("differs from itself"), "{:?}", report.notes);
+    assert!(report.workloads[0].sham_p.unwrap() < 0.001);
 }
 
 #[test]
 fn a_context_with_filters_and_mitigations_of_its_own_says_so() {
     let own = |filters| state(filters, "thread force mitigated", "always enabled");
     let states = [Some(own(2)), Some(own(2)), Some(own(3)), Some(own(3)), None];
-    let told = said(&measured(states, vec![workload(Workload::Getppid, [1.0, 1.1, 1.1, 1.0])]));
-    let notes = told.notes.join("\n");
+    let report = said(&measured(states, vec![workload(Workload::Getppid, [1.0, 1.1, 1.1, 1.0])]));
+    let notes = report.notes.join("\n");
     assert!(notes.contains("Seccomp_filters: 2") && notes.contains("thread force mitigated"), "{notes}");
-    assert!(told.forced.is_none(), "it was forced before");
+    assert!(report.forced.is_none(), "it was forced before");
 }
 
 #[test]
@@ -117,11 +120,11 @@ fn what_a_filter_refuses_has_no_figures_with_it_and_its_reason() {
     refused.bursts[2] = vec![None; BLOCKS];
     refused.bursts[3] = vec![None; BLOCKS];
     let states = [Some(free(0)), Some(free(0)), Some(free(1)), Some(free(1)), Some(free(0))];
-    let told = said(&measured(states, vec![refused]));
+    let report = said(&measured(states, vec![refused]));
     assert_eq!(
-        told.workloads[0].arms.iter().map(|one| one.arm).collect::<Vec<_>>(),
+        report.workloads[0].arms.iter().map(|one| one.arm).collect::<Vec<_>>(),
         [Arm::None, Arm::NoneAgain, Arm::SpeculationDisabled]
     );
-    assert!(told.workloads[0].without_flag.is_none());
-    assert_eq!(told.unavailable[0].what, "open_close with the filter");
+    assert!(report.workloads[0].without_flag.is_none());
+    assert_eq!(report.unavailable[0].what, "open_close with the filter");
 }

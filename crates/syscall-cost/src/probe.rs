@@ -69,15 +69,15 @@ const LIMIT: libc::c_uint = 5;
 /// Runs `call` in a child under the filters; it says whether all was as without them, else the last error says what was not.
 fn ask(programs: &[Program], call: impl Fn() -> bool) -> io::Result<Answer> {
     let place = Page::new()?;
-    let told = place.word();
-    told.store(NONE, Ordering::Relaxed);
+    let word = place.word();
+    word.store(NONE, Ordering::Relaxed);
     // SAFETY: no call that ends.
     let parent = unsafe { libc::getpid() };
     // SAFETY: the child makes system calls, allocates nothing, and ends without running anything of the parent's.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
-            told.store(under(programs, parent, call), Ordering::Release);
+            word.store(under(programs, parent, call), Ordering::Release);
             // SAFETY: ends the child; where a filter refuses that, the C library ends it by a signal.
             unsafe { libc::_exit(0) }
         }
@@ -90,7 +90,7 @@ fn ask(programs: &[Program], call: impl Fn() -> bool) -> io::Result<Answer> {
                     return Err(error);
                 }
             }
-            Ok(match told.load(Ordering::Acquire) {
+            Ok(match word.load(Ordering::Acquire) {
                 NONE if libc::WIFSIGNALED(status) => Answer::Ended(libc::WTERMSIG(status)),
                 NONE => Answer::Refused(libc::EIO),
                 0 => Answer::Allowed,
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_that_are_no_filter_are_told() {
+    fn instructions_that_are_no_filter_are_reported() {
         let endless = Program::new(vec![Instruction { code: 0, jt: 0, jf: 0, k: 0 }]).unwrap();
         let allowing = built_in::checks_arguments(&[]).unwrap();
         assert_eq!(asked(&[allowing, endless]).between, Answer::NoFilter(1, libc::EINVAL));

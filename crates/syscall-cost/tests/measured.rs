@@ -10,12 +10,12 @@ fn every_workload_is_measured_in_every_arm_that_this_machine_has() {
     let plan = Plan { programs, max_time: Duration::from_secs(2), seed: 3 };
     let measured = measure(&plan, &|| false).unwrap();
     assert!(measured.blocks >= 8 && measured.workloads.len() == Workload::ALL.len(), "{measured:?}");
-    for (place, told) in measured.arms.iter().enumerate() {
-        assert_eq!(told.arm, Arm::ALL[place]);
+    for (place, entry) in measured.arms.iter().enumerate() {
+        assert_eq!(entry.arm, Arm::ALL[place]);
         for workload in &measured.workloads {
             let there = workload.bursts[place].iter().flatten().count();
-            let expected = if told.missing.is_none() { measured.blocks } else { 0 };
-            assert_eq!((there, workload.failed), (expected, 0), "{:?} {:?}", told.arm, workload.workload);
+            let expected = if entry.missing.is_none() { measured.blocks } else { 0 };
+            assert_eq!((there, workload.failed), (expected, 0), "{:?} {:?}", entry.arm, workload.workload);
         }
     }
     let base = measured.arms[0].state.as_ref().unwrap().filters;

@@ -114,8 +114,8 @@ pub const INTERRUPTED: u8 = b'i';
 /// # Errors
 /// There is no memory, or nobody reads the answer.
 pub fn serve(mut socket: UnixStream) -> io::Result<()> {
-    let huge = slowpath_recording::HugePages::of_this_machine().filter(|told| told.enabled != "never");
-    let mut blocks = Blocks::new(huge.map_or(0, |told| told.size.0 as usize))?;
+    let huge = slowpath_recording::HugePages::of_this_machine().filter(|setting| setting.enabled != "never");
+    let mut blocks = Blocks::new(huge.map_or(0, |setting| setting.size.0 as usize))?;
     let mut asked = [0];
     while socket.read(&mut asked)? == 1 {
         if asked[0] == MEASURE {
@@ -304,7 +304,8 @@ mod tests {
 
     #[test]
     fn a_block_that_asks_is_aligned_and_has_huge_pages_where_there_are_any() {
-        let Some(huge) = slowpath_recording::HugePages::of_this_machine().filter(|told| told.enabled != "never") else {
+        let Some(huge) = slowpath_recording::HugePages::of_this_machine().filter(|setting| setting.enabled != "never")
+        else {
             println!("skipped: this machine gives no huge pages");
             return;
         };

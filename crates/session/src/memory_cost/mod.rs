@@ -181,8 +181,8 @@ fn watch(recorder: &mut Recorder, pid: u32, mut socket: &UnixStream) -> Option<W
         socket.write_all(&[kind]).ok()?;
         socket.read_exact(&mut answer).ok()?;
         let timed = clock.read()?.since(before);
-        let is_told = answer[0] != INTERRUPTED;
-        (timed.faults > 0).then(|| is_told.then(|| timed.time.0 as f64 / timed.faults as f64))
+        let was_uninterrupted = answer[0] != INTERRUPTED;
+        (timed.faults > 0).then(|| was_uninterrupted.then(|| timed.time.0 as f64 / timed.faults as f64))
     };
     let began = Instant::now();
     let mut attempts = 0;

@@ -348,10 +348,10 @@ impl Drop for WriterProcess {
             return;
         }
         let began = Instant::now();
-        let mut is_told = false;
+        let mut is_sent = false;
         while self.child.poll().is_none() && began.elapsed() < LEAVING && !interrupt::requested() {
-            is_told = is_told || (self.send().is_ok() && self.queue.is_empty());
-            if is_told {
+            is_sent = is_sent || (self.send().is_ok() && self.queue.is_empty());
+            if is_sent {
                 let _ = self.socket.shutdown(std::net::Shutdown::Write);
             }
             // What it says now nobody needs, but it must not wait for a reader.

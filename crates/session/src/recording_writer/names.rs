@@ -27,14 +27,14 @@ pub struct Names {
     frames: Vec<Frame>,
     files: HashMap<FileKey, slowpath_tables::File>,
     kernel: Option<fs::File>,
-    /// In place of that list, in its form: where the recorder told names and no addresses.
-    told: String,
+    /// In place of that list, in its form: where the recorder reported names and no addresses.
+    reported: String,
 }
 
 impl Names {
     /// With the kernel's list of symbols, which must have been opened with privilege.
     pub fn new(kernel: Option<fs::File>) -> Self {
-        Self { frames: Vec::new(), files: HashMap::new(), kernel, told: String::new() }
+        Self { frames: Vec::new(), files: HashMap::new(), kernel, reported: String::new() }
     }
 
     /// Remembers frames, and the files that frames may be in.
@@ -45,16 +45,16 @@ impl Names {
 
     /// Remembers functions of the kernel, by what stands for their addresses in frames.
     pub fn note_kernel(&mut self, functions: Vec<(u64, String)>) {
-        self.told.extend(functions.into_iter().map(|(address, name)| format!("{address:x} t {name}\n")));
+        self.reported.extend(functions.into_iter().map(|(address, name)| format!("{address:x} t {name}\n")));
     }
 
     /// The kernel's list of symbols, or what was reported in its place.
     fn kernel_list(&self) -> Option<fs::File> {
-        if self.told.is_empty() {
+        if self.reported.is_empty() {
             return self.kernel.as_ref()?.try_clone().ok();
         }
         let mut list = fs::File::from(memfd_create(c"kernel-functions", MFdFlags::MFD_CLOEXEC).ok()?);
-        list.write_all(self.told.as_bytes()).ok()?;
+        list.write_all(self.reported.as_bytes()).ok()?;
         Some(list)
     }
 

@@ -87,10 +87,10 @@ fn serve(
 }
 
 /// The last manifest, as the recorder reports it, with what only the writer knows.
-fn replace(own: &mut Manifest, told: Manifest) {
+fn replace(own: &mut Manifest, reported: Manifest) {
     let (segments, losses) = (std::mem::take(&mut own.segments), std::mem::take(&mut own.losses));
     let counters = std::mem::take(&mut own.counters);
-    *own = Manifest { segments, ..told };
+    *own = Manifest { segments, ..reported };
     own.losses.merge(&not_written(losses));
     own.counters.extend(counters);
 }
@@ -259,9 +259,9 @@ mod tests {
         own.losses.add("not_written.faults", 3);
         own.losses.add("faults", 1);
         own.counters.insert("unreadable_bytes".to_owned(), 2);
-        let mut told = Manifest { command: vec!["a".to_owned()], ..Manifest::default() };
-        told.losses.add("faults", 5);
-        replace(&mut own, told);
+        let mut reported = Manifest { command: vec!["a".to_owned()], ..Manifest::default() };
+        reported.losses.add("faults", 5);
+        replace(&mut own, reported);
         assert_eq!((own.losses.0["not_written.faults"], own.losses.0["faults"]), (3, 5));
         assert_eq!((own.counters["unreadable_bytes"], own.command.len()), (2, 1));
     }

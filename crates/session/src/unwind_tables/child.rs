@@ -55,8 +55,8 @@ fn generation(file: &File) -> Option<u32> {
     // Room for a long, as the number of the call says.
     let mut version = [0i32; 2];
     // SAFETY: the call writes at most a long to a place of that size, and the descriptor is open.
-    let told = unsafe { libc::ioctl(file.as_raw_fd(), GET_VERSION, version.as_mut_ptr()) };
-    (told == 0).then(|| version[0].cast_unsigned())
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), GET_VERSION, version.as_mut_ptr()) };
+    (result == 0).then(|| version[0].cast_unsigned())
 }
 
 fn tell(socket: &OwnedFd, table: Option<&UnwindTable>) -> std::io::Result<()> {

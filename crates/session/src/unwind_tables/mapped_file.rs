@@ -3,7 +3,7 @@
 //! The process is another's and can do what it likes between the moment at which the kernel reported the mapping and the open: map
 //! another file there, or one on which the open waits for ever. Tables go by file and not by process: a wrong one would be used for
 //! the stacks of everybody who maps the file. So the open is a child's, with a deadline, and what it opened is compared with what the
-//! kernel told.
+//! kernel reported.
 
 use super::ask_for_short_slices;
 use slowpath_capture::NewModule;
@@ -106,7 +106,7 @@ fn why(error: &DeadlineError) -> Unopened {
     }
 }
 
-/// Whether that is the file of which the kernel told. Device and inode are the file system's own on both sides, but for file systems
+/// Whether that is the file that the kernel reported. Device and inode are the file system's own on both sides, but for file systems
 /// that show others than they use (overlay: the device of the layers above; btrfs: that of the subvolume): there the inode alone is
 /// compared, and where that could do harm to another user the file must be one that only root can have put there.
 fn is_same(module: &NewModule, opened: &Opened, walks_others: bool) -> bool {

@@ -104,12 +104,12 @@ impl Parser {
 
     /// Whether it is to be replaced; with the reason where that costs a table.
     pub fn ended(&mut self) -> Option<Option<String>> {
-        let told = self.child.poll();
+        let result = self.child.poll();
         let is_late = self.asked.is_some_and(|(_, since)| since.elapsed() >= LIMIT);
-        if told.is_none() && !is_late && !self.broken {
+        if result.is_none() && !is_late && !self.broken {
             return None;
         }
-        let reason = match told {
+        let reason = match result {
             Some(Err(failure)) => failure.cause().to_owned(),
             _ if is_late => format!("it was not done within {} s", LIMIT.as_secs()),
             _ => "it did not answer what it was asked".to_owned(),

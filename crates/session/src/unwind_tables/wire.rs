@@ -91,16 +91,16 @@ pub struct Seen {
 /// See [`Seen`]; none for what is no regular file.
 pub fn seen(file: &impl AsFd) -> Option<Seen> {
     // SAFETY: the structure consists of integers, the path is a constant, and the kernel fills one structure.
-    let (told, done) = unsafe {
-        let mut told: libc::statx = std::mem::zeroed();
+    let (stat, done) = unsafe {
+        let mut stat: libc::statx = std::mem::zeroed();
         let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
         let wanted = libc::STATX_TYPE | libc::STATX_INO | libc::STATX_SIZE;
-        let done = libc::statx(file.as_fd().as_raw_fd(), c"".as_ptr(), flags, wanted, &raw mut told);
-        (told, done)
+        let done = libc::statx(file.as_fd().as_raw_fd(), c"".as_ptr(), flags, wanted, &raw mut stat);
+        (stat, done)
     };
-    let is_regular = u32::from(told.stx_mode) & libc::S_IFMT == libc::S_IFREG;
-    let dev = u64::from(told.stx_dev_major) << 20 | u64::from(told.stx_dev_minor);
-    (done == 0 && is_regular).then_some(Seen { key: FileKey { dev, ino: told.stx_ino }, size: told.stx_size })
+    let is_regular = u32::from(stat.stx_mode) & libc::S_IFMT == libc::S_IFREG;
+    let dev = u64::from(stat.stx_dev_major) << 20 | u64::from(stat.stx_dev_minor);
+    (done == 0 && is_regular).then_some(Seen { key: FileKey { dev, ino: stat.stx_ino }, size: stat.stx_size })
 }
 
 #[cfg(test)]
@@ -121,7 +121,9 @@ mod tests {
         let answer = Answer { first_page: 7, rows: 3, pages: 2 };
         send(&one, &answer, Some(&file), Wait::Forever).unwrap();
         send(&one, &Request, None, Wait::Forever).unwrap();
-        assert!(matches!(receive::<Answer>(&other, Wait::Forever), Received::Message(told, Some(_)) if told == answer));
+        assert!(
+            matches!(receive::<Answer>(&other, Wait::Forever), Received::Message(message, Some(_)) if message == answer)
+        );
         assert!(matches!(receive::<Request>(&other, Wait::Forever), Received::Message(Request, None)));
         assert!(matches!(receive::<Request>(&other, Wait::Never), Received::Nothing));
         drop(one);
