@@ -81,9 +81,9 @@ def _placed(word: str, place: Path) -> str:
 
 def case_truth(path: Path) -> CaseTruth:
     """The case in a directory."""
-    told = tomllib.loads((path / "truth.toml").read_text(encoding="utf-8"))
-    command = told["command"] if "command" in told else [f"{{place}}/{told['program']}"]
-    return CaseTruth(path, told["language"], told.get("kind", MEMORY), command, told.get("may", []), told["variants"])
+    truth = tomllib.loads((path / "truth.toml").read_text(encoding="utf-8"))
+    command = truth["command"] if "command" in truth else [f"{{place}}/{truth['program']}"]
+    return CaseTruth(path, truth["language"], truth.get("kind", MEMORY), command, truth.get("may", []), truth["variants"])
 
 
 def case_truths() -> list[CaseTruth]:

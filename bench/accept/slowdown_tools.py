@@ -28,7 +28,7 @@ BASE_MS = 10.0
 BUSY_PERCENT = 80
 """What the load takes of each processor in the end: 1.6 of 2."""
 CALIBRATIONS = 60
-"""Launches of each kind from which the work and the start are told."""
+"""Launches of each kind from which the work and the start are determined."""
 TIMES_FASTER = re.compile(r"([\d.]+) ± ([\d.]+) times faster")
 PATIENCE_S = 120
 """No comparison takes so long."""

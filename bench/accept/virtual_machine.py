@@ -132,7 +132,7 @@ AARCH64 = Machine(
     # Has pages of 4, 16 and 64 KiB. The board gives the kernel a seed for random numbers.
     cpu="neoverse-n1",
     console="ttyAMA0",
-    line=("ttyS0", "-device", "pci-serial,chardev=told", "-chardev", "file,id=told,path="),
+    line=("ttyS0", "-device", "pci-serial,chardev=report", "-chardev", "file,id=report,path="),
     append="random.trust_bootloader=on",
     kernels=(
         ("bookworm", "linux-image-arm64"),
@@ -235,9 +235,9 @@ class RamDisk:
 
     def linked(self, path: Path, found: dict[str, Path]) -> dict[str, Path]:
         """Adds to `found` what loads a program or library and what it is linked to, under their names there."""
-        told = subprocess.run(["readelf", "-ldW", path], capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"}).stdout
-        names = [name.lstrip("/") for name in re.findall(r"program interpreter: (\S+)\]", told)]
-        for library in re.findall(r"\(NEEDED\).*\[(.+)\]", told):
+        listed = subprocess.run(["readelf", "-ldW", path], capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"}).stdout
+        names = [name.lstrip("/") for name in re.findall(r"program interpreter: (\S+)\]", listed)]
+        for library in re.findall(r"\(NEEDED\).*\[(.+)\]", listed):
             directories = (f"lib/{self.machine.triple}", f"usr/lib/{self.machine.triple}", "lib", "lib64")
             name = next((f"{directory}/{library}" for directory in directories if (self.root / directory / library).is_file()), None)
             if not name:
@@ -297,12 +297,12 @@ def booted(place: Path, image: Path, disk: RamDisk, patience_s: int, storage: Pa
     if not shutil.which(machine.emulator):
         raise Unavailable(f"{machine.emulator} is not installed; apt-get install --no-install-recommends {machine.emulator_package}")
     disk.write(place / "initrd.gz")
-    told, console = place / "told", place / "console"
+    report, console = place / "report", place / "console"
     version = re.search(r"/(?:vmlinuz-)?(\d+)\.(\d+)[^/]*(?:/vmlinuz)?$", str(image))
     has_pairs = version and (int(version[1]), int(version[2])) >= PAIRS_SINCE
     cpu = machine.cpu + ("" if has_pairs else machine.without_pairs)
     line, *options = machine.line
-    options[-1] += str(told)
+    options[-1] += str(report)
     # What the kernel does not know is the environment of the first process.
     append = f"console={machine.console} quiet panic=-1 {machine.append} SLOWPATH_LINE=/dev/{line}"
     command = [
@@ -315,7 +315,7 @@ def booted(place: Path, image: Path, disk: RamDisk, patience_s: int, storage: Pa
         subprocess.run(command, timeout=patience_s, check=True, stdin=subprocess.DEVNULL)
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
         problem = str(error)
-    lines = told.read_text(errors="replace").splitlines() if told.exists() else []
+    lines = report.read_text(errors="replace").splitlines() if report.exists() else []
     found = [json.loads(line) for line in lines if line.startswith("{")]
     failed = "".join(one["text"] for one in found if one["kind"] == "failed")
     if problem or failed or not found or found[-1]["kind"] != "end":

@@ -44,7 +44,7 @@ class LossRun:
     other_losses: int = 0
     """Losses of other kinds: stacks, mappings and so on."""
     failed: str = ""
-    """Why the run told nothing."""
+    """Why the run reported nothing."""
 
     @property
     def missing(self) -> int:

@@ -93,7 +93,7 @@ fn a_healthy_phone_has_nothing_to_repair_and_its_cloud_profile_is_seen() {
 }
 
 #[test]
-fn story_1_is_told_repaired_and_proved_on_the_same_phone() {
+fn story_1_is_found_repaired_and_proved_on_the_same_phone() {
     let (place, phone) = (place(), Phone::new("broken", ""));
     let evidence = collected(&phone, place.path());
     let screen = run(slowpath(["android", "audit", &text(&evidence)]));
@@ -117,7 +117,7 @@ fn story_1_is_told_repaired_and_proved_on_the_same_phone() {
 }
 
 #[test]
-fn a_partly_repaired_phone_is_told_from_both_and_its_other_repair_works() {
+fn a_partly_repaired_phone_is_distinguished_from_both_and_its_other_repair_works() {
     let (place, phone) = (place(), Phone::new("partly", ""));
     let evidence = collected(&phone, place.path());
     let found = audit(&evidence);

@@ -40,7 +40,7 @@ fn for_nobody(path: &Path) -> Vec<Value> {
 }
 
 /// (family, state, path and rule of the denial) of each, without repeats; paths relative to `place`.
-fn told(artifacts: &[Value], place: &Path) -> Vec<(String, String, String)> {
+fn summaries(artifacts: &[Value], place: &Path) -> Vec<(String, String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let one = |artifact: &Value| {
         let denied_by = &artifact["denied_by"];
@@ -58,7 +58,7 @@ fn expect(place: &Path, expected: &[(&str, &str, &str)]) -> Vec<Value> {
     let artifacts = for_nobody(place);
     let expected: Vec<_> =
         expected.iter().map(|(a, b, c)| ((*a).to_owned(), (*b).to_owned(), (*c).to_owned())).collect();
-    assert_eq!(told(&artifacts, place), expected, "{artifacts:#?}");
+    assert_eq!(summaries(&artifacts, place), expected, "{artifacts:#?}");
     artifacts
 }
 
@@ -187,7 +187,7 @@ fn the_user_itself_learns_the_same_without_privilege() {
     // What lies in it cannot be listed: the directory stands for it.
     assert_eq!(found[0]["path"], cache.to_str().unwrap());
     assert_eq!(
-        told(&found, place.path()),
+        summaries(&found, place.path()),
         [("python_bytecode".to_owned(), "unreadable".to_owned(), "/app/pkg/__pycache__ other_bits".to_owned())]
     );
 }

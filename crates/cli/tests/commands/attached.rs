@@ -191,7 +191,7 @@ fn files_of_a_command_are_recorded_unless_they_are_left_out() {
 }
 
 #[test]
-fn what_cannot_be_followed_is_told() {
+fn what_cannot_be_followed_is_reported() {
     if !root() {
         return;
     }

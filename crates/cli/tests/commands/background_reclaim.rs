@@ -76,9 +76,10 @@ fn huge_pages_that_are_asked_for_late_are_found_where_they_are_paid_and_those_ma
     let early = case("early");
     assert!(!early.findings.iter().any(has_huge_pages_made), "{:#?}", early.findings);
     assert_eq!(early.number("huge_pages") as u64, HUGE_PAGES, "{:?}", early.numbers);
-    let told = run(slowpath(["compare", "--json", path("late").to_str().unwrap(), path("early").to_str().unwrap()]));
-    told.succeeds();
-    let comparison = told.json();
+    let compared =
+        run(slowpath(["compare", "--json", path("late").to_str().unwrap(), path("early").to_str().unwrap()]));
+    compared.succeeds();
+    let comparison = compared.json();
     let totals = comparison["totals"].as_array().unwrap();
     let reclaim = totals.iter().find(|one| one["measure"] == FINDING).unwrap_or_else(|| panic!("{totals:#?}"));
     let side = |side: &str| reclaim["change"][side]["value"].as_f64().unwrap();

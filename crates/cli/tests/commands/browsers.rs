@@ -142,7 +142,7 @@ fn the_browser_of_a_scenario_listens_nowhere_and_alone_has_its_end_of_devtools()
 }
 
 #[test]
-fn a_page_that_is_missing_a_browser_that_is_none_and_a_profile_of_ones_own_are_told() {
+fn a_page_that_is_missing_a_browser_that_is_none_and_a_profile_of_ones_own_are_reported() {
     let site = two_pages();
     let pages = site.path().to_str().unwrap();
     scenario(&["--browser", BROWSER, "/nonexistent"]).fails_with(2, &["cannot be read", "PAGES"]);

@@ -49,10 +49,10 @@ fn a_command_within_its_budget_passes() {
     assert!((6..=40).contains(&launches) && faults["launches"] == launches, "{said}");
     assert_eq!(faults["above"].as_u64(), Some(0));
     assert!(said["recording"].is_null() && said["responsible"].as_array().unwrap().is_empty());
-    let told = check("[launch]\nruns = 3\n[limits]\npeak_rss = \"1GB\"\n", &[], &PYTHON);
-    told.succeeds();
-    assert!(told.stdout.contains("peak_rss") && told.stdout.contains("within"), "{told:?}");
-    assert!(told.stdout.contains("3 launches, ready: exit; the budget asks for no more"), "{told:?}");
+    let checked = check("[launch]\nruns = 3\n[limits]\npeak_rss = \"1GB\"\n", &[], &PYTHON);
+    checked.succeeds();
+    assert!(checked.stdout.contains("peak_rss") && checked.stdout.contains("within"), "{checked:?}");
+    assert!(checked.stdout.contains("3 launches, ready: exit; the budget asks for no more"), "{checked:?}");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_count_that_one_launch_exceeds_fails_and_names_who_is_responsible() {
 }
 
 #[test]
-fn a_process_too_many_is_told_by_its_command_line_also_when_its_parent_waits_for_it() {
+fn a_process_too_many_is_named_by_its_command_line_also_when_its_parent_waits_for_it() {
     if !root() {
         return;
     }
@@ -89,7 +89,7 @@ fn a_process_too_many_is_told_by_its_command_line_also_when_its_parent_waits_for
 }
 
 #[test]
-fn a_refused_open_is_told_with_its_path() {
+fn a_refused_open_is_reported_with_its_path() {
     if !root() {
         return;
     }
@@ -108,14 +108,14 @@ fn a_refused_open_is_told_with_its_path() {
     let named = responsible(&said, "denied_opens");
     assert!(named.len() == 1 && named[0].starts_with(secret.to_str().unwrap()), "{named:?}");
     assert!(named[0].contains("(EACCES, python3"), "{named:?}");
-    let told = check(budget, &["--user", "nobody"], &target);
-    assert!(told.stdout.contains("secret\\u{1b}[31m (EACCES") && !told.stdout.contains('\u{1b}'), "{told:?}");
+    let checked = check(budget, &["--user", "nobody"], &target);
+    assert!(checked.stdout.contains("secret\\u{1b}[31m (EACCES") && !checked.stdout.contains('\u{1b}'), "{checked:?}");
     // Root may open it.
     check(budget, &["--user", "root"], &target).succeeds();
 }
 
 #[test]
-fn bytes_of_a_cold_launch_are_told_by_file() {
+fn bytes_of_a_cold_launch_are_shown_by_file() {
     if !root() {
         return;
     }

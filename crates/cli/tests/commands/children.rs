@@ -21,7 +21,7 @@ poll.poll(50)
 os.write(1, f"child {name} {begins} {now()}\\n".encode())
 '''
 now = time.monotonic_ns
-def told(name, make):
+def timed(name, make):
     before = now()
     pid = make()
     after = now()
@@ -40,9 +40,9 @@ def ended():
     pid = os.fork()
     if pid == 0: os._exit(0)
     return pid
-for work in (20, 60, 150): told(f"copy{work}", lambda: copy(f"copy{work}", work))
-told("ended", ended)
-for work in (40, 10): told(f"new{work}", lambda: new(f"new{work}", work))
+for work in (20, 60, 150): timed(f"copy{work}", lambda: copy(f"copy{work}", work))
+timed("ended", ended)
+for work in (40, 10): timed(f"new{work}", lambda: new(f"new{work}", work))
 "#;
 
 /// How long the wait of each child lasts at least, ms.
@@ -140,8 +140,8 @@ fn what_holds_no_readiness_is_refused_with_a_hint_or_left_out_and_said() {
     let found = found.json();
     assert_eq!(found["runs"], 1);
     assert_eq!(found["recordings"].as_array().unwrap().len(), 1);
-    let told = found["unavailable"].as_array().unwrap();
-    assert!(told.iter().any(|one| one["remedy"].as_str().unwrap().contains("--child-startup")), "{told:?}");
+    let gaps = found["unavailable"].as_array().unwrap();
+    assert!(gaps.iter().any(|one| one["remedy"].as_str().unwrap().contains("--child-startup")), "{gaps:?}");
     let of_true = of_kind(&found, "true", "executed");
     assert_eq!((&of_true["count"], &of_true["never_ready"]), (&2.into(), &2.into()));
 }

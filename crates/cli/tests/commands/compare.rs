@@ -120,9 +120,9 @@ fn the_fix_of_a_block_for_every_frame_shows_in_its_function_its_allocations_and_
     record_variant(&program, "each", Path::new(&before));
     record_variant(&program, "in-place", Path::new(&after));
     // A directory that holds recordings is the set of them.
-    let told = run(slowpath(["compare", "--json", &before, &path("set")]));
-    told.succeeds();
-    let comparison = told.json();
+    let compared = run(slowpath(["compare", "--json", &before, &path("set")]));
+    compared.succeeds();
+    let comparison = compared.json();
     assert_eq!(comparison["schema"], "slowpath-compare/1");
     assert_eq!((&comparison["per"], &comparison["has_intervals"]), (&Value::from("recording"), &Value::from(false)));
     assert_eq!(comparison["after"][0]["recording"], after.as_str());

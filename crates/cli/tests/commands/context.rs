@@ -51,7 +51,7 @@ fn a_running_process_is_shown_for_people_and_as_json() {
         Command::new("/bin/sleep").arg("60").env("LD_LIBRARY_PATH", "/x\x1b[31m").stdin(Stdio::null()).spawn().unwrap();
     let pid = sleeper.id().to_string();
     let shown = run(slowpath(["context", "show", &pid]));
-    let told = run(slowpath(["context", "show", "--json", &pid]));
+    let as_json = run(slowpath(["context", "show", "--json", &pid]));
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     shown.succeeds();
@@ -59,9 +59,9 @@ fn a_running_process_is_shown_for_people_and_as_json() {
         assert!(shown.stdout.contains(words), "{words}: {}", shown.stdout);
     }
     assert!(!shown.stdout.contains('\x1b'), "text of the target is escaped: {}", shown.stdout);
-    let told = told.json();
-    assert_eq!((&told["schema"], &told["pid"]), (&"slowpath-context/1".into(), &sleeper.id().into()));
-    assert_eq!(told["process"]["environment"]["value"]["LD_LIBRARY_PATH"], "/x\u{1b}[31m");
+    let context = as_json.json();
+    assert_eq!((&context["schema"], &context["pid"]), (&"slowpath-context/1".into(), &sleeper.id().into()));
+    assert_eq!(context["process"]["environment"]["value"]["LD_LIBRARY_PATH"], "/x\u{1b}[31m");
 }
 
 #[test]
@@ -77,16 +77,16 @@ fn an_app_and_its_twin_from_another_machine_are_explained_with_remedies_and_thei
         "a difference is not a cause",
     ] {
         // Lines are wrapped.
-        let told = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(told.contains(words), "{words}: {told}");
+        let text = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(words), "{words}: {text}");
     }
-    let told = run(slowpath(["context", "diff", "--json"]).arg(side("app")).arg(side("shell"))).json();
-    assert_eq!(told["chains"][0]["slower"], "a");
-    assert_eq!(told["chains"][0]["links"].as_array().unwrap().len(), 4);
+    let difference = run(slowpath(["context", "diff", "--json"]).arg(side("app")).arg(side("shell"))).json();
+    assert_eq!(difference["chains"][0]["slower"], "a");
+    assert_eq!(difference["chains"][0]["links"].as_array().unwrap().len(), 4);
 }
 
 #[test]
-fn what_names_no_context_is_told_with_what_would() {
+fn what_names_no_context_is_reported_with_what_would() {
     let place = place();
     let file = place.path().join("other.json");
     std::fs::write(&file, r#"{"schema":"slowpath-context/99"}"#).unwrap();

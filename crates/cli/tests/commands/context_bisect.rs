@@ -91,7 +91,7 @@ fn all_launches_of_a_block_have_an_environment_of_the_same_size() {
 }
 
 #[test]
-fn what_is_whole_is_told_when_it_is_interrupted() {
+fn what_is_whole_is_reported_when_it_is_interrupted() {
     let mut running = start(&mut bisect("", "env TZ=UTC", &["/bin/sleep", "0.1"]));
     std::thread::sleep(Duration::from_secs(5));
     running.signal(libc::SIGINT);
@@ -102,7 +102,7 @@ fn what_is_whole_is_told_when_it_is_interrupted() {
 }
 
 #[test]
-fn wrong_usage_is_told_with_what_would_be_right() {
+fn wrong_usage_is_reported_with_what_would_be_right() {
     let words = |line: &[&str]| run(slowpath(["context", "bisect"]).args(line));
     words(&["--fast", "", "--", "/bin/true"]).fails_with(2, &["--slow"]);
     words(&["--fast", "", "--slow", "nice"]).fails_with(2, &["CMD"]);

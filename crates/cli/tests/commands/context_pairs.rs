@@ -40,9 +40,9 @@ fn filters_that_slow_a_program_are_named_and_no_other_difference_is() {
         return;
     }
     let place = place();
-    let told = bisected(&made(place.path(), "5", "filters"), Duration::from_secs(180));
-    only_cause(&told, "seccomp");
-    assert!(told["candidates"].as_array().unwrap().len() >= 4, "{told:#}");
+    let bisection = bisected(&made(place.path(), "5", "filters"), Duration::from_secs(180));
+    only_cause(&bisection, "seccomp");
+    assert!(bisection["candidates"].as_array().unwrap().len() >= 4, "{bisection:#}");
 }
 
 #[test]
@@ -51,6 +51,6 @@ fn differences_that_cost_nothing_have_no_cause() {
         return;
     }
     let place = place();
-    let told = bisected(&made(place.path(), "5", "nothing"), Duration::from_secs(10));
-    assert!(named(&told).is_empty(), "{told:#}");
+    let bisection = bisected(&made(place.path(), "5", "nothing"), Duration::from_secs(10));
+    assert!(named(&bisection).is_empty(), "{bisection:#}");
 }

@@ -64,20 +64,20 @@ fn a_command_in_a_saved_context_differs_from_it_in_nothing_that_can_be_applied()
     let pid = running.child.id();
     assert!(soon(|| sleeping_below(pid).is_some()));
     let sleeper = sleeping_below(pid).unwrap().to_string();
-    let told = run(slowpath(["context", "diff", "--json"]).arg(&file).arg(&sleeper));
+    let compared = run(slowpath(["context", "diff", "--json"]).arg(&file).arg(&sleeper));
     running.signal(libc::SIGINT);
     assert_eq!(running.wait().code(), 130);
-    told.succeeds();
-    assert_eq!(togglable(&told.json()), [] as [&str; 0], "{}", told.stdout);
+    compared.succeeds();
+    assert_eq!(togglable(&compared.json()), [] as [&str; 0], "{}", compared.stdout);
     assert!(!Path::new(&format!("/proc/{sleeper}")).exists(), "ctrl-C ends the command");
     // And what differs from the plain command can be tried.
     let mut plain = Command::new("/bin/sleep").arg("60").stdin(Stdio::null()).current_dir("/").spawn().unwrap();
     assert!(soon(|| sleeping_below(plain.id()).is_some()));
-    let told = run(slowpath(["context", "diff", "--json"]).arg(plain.id().to_string()).arg(&file));
+    let compared = run(slowpath(["context", "diff", "--json"]).arg(plain.id().to_string()).arg(&file));
     let shown = run(slowpath(["context", "diff"]).arg(plain.id().to_string()).arg(&file));
     plain.kill().unwrap();
     plain.wait().unwrap();
-    let names = togglable(&told.json());
+    let names = togglable(&compared.json());
     for name in ["scheduling", "environment MALLOC_ARENA_MAX", "limits stack_size"] {
         assert!(names.iter().any(|one| one == name), "{name}: {names:?}");
     }
@@ -98,7 +98,7 @@ fn the_exit_status_and_the_output_are_the_commands() {
 }
 
 #[test]
-fn what_cannot_be_applied_is_told_with_its_reason() {
+fn what_cannot_be_applied_is_reported_with_its_reason() {
     let copies = Path::new(env!("CARGO_MANIFEST_DIR")).join("../context/tests/saved");
     let side = copies.join("linux-5.15").join("app");
     let done = run(slowpath(["context", "run", "--dry-run"]).arg(side).args(["--", "/bin/true"]));

@@ -72,8 +72,8 @@ fn a_strangers_context_gives_a_command_nothing_that_its_user_has_not() {
         "file_systems working_directory stays",
         "--trust-context",
     ] {
-        let told = done.stderr.lines().any(|line| line.starts_with("slowpath: ") && line.contains(stays));
-        assert!(told, "{stays}: {}", done.stderr);
+        let is_reported = done.stderr.lines().any(|line| line.starts_with("slowpath: ") && line.contains(stays));
+        assert!(is_reported, "{stays}: {}", done.stderr);
     }
 }
 

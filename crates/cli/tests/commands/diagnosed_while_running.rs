@@ -60,28 +60,32 @@ fn diagnosed(pid: u32, seconds: &str) -> (Value, tempfile::TempDir) {
 }
 
 #[test]
-fn a_process_that_maps_memory_anew_is_told_so_with_what_a_trial_needs() {
+fn a_process_that_maps_memory_anew_is_reported_with_what_a_trial_needs() {
     if !root() {
         return;
     }
     let program = Program::start(MAPS_ANEW);
-    let (told, place) = diagnosed(program.0.id(), "3");
-    let first = &told["findings"][0];
-    assert_eq!(first["name"], "transient_large_allocation", "{told:#}");
-    let tunables = told["verdicts"].as_array().unwrap().iter().find(|one| one["arm"] == "allocator_tunables").unwrap();
+    let (diagnosis, place) = diagnosed(program.0.id(), "3");
+    let first = &diagnosis["findings"][0];
+    assert_eq!(first["name"], "transient_large_allocation", "{diagnosis:#}");
+    let tunables =
+        diagnosis["verdicts"].as_array().unwrap().iter().find(|one| one["arm"] == "allocator_tunables").unwrap();
     assert_eq!((&tunables["decision"], &tunables["measured"]), (&"not_tried".into(), &Value::Null), "{tunables:#}");
-    let notes = told["notes"].to_string();
+    let notes = diagnosis["notes"].to_string();
     assert!(notes.contains("slowpath diagnose --warm -- /usr/bin/python3 -c"), "{notes}");
-    assert!(told["running"]["processes"].as_str().unwrap().contains(&program.0.id().to_string()));
+    assert!(diagnosis["running"]["processes"].as_str().unwrap().contains(&program.0.id().to_string()));
 
     // One table: the CPU time of the parts is all of it, and the faults are most of what the finding costs.
-    let time = &told["time"][0];
+    let time = &diagnosis["time"][0];
     let cpu = |row: &Value| row["cpu"]["value"].as_f64().unwrap_or(0.0);
     let rows = time["rows"].as_array().unwrap();
     let whole = time["cpu"]["value"].as_f64().unwrap();
     assert!((rows.iter().map(cpu).sum::<f64>() - whole).abs() < 1e-3 * whole, "{time:#}");
     let faults = rows.iter().find(|row| row["part"] == "faults_and_memory").map(cpu).unwrap();
-    assert!(faults > 0.5 * first["cost"]["value"].as_f64().unwrap() && time["time_to_ready"].is_null(), "{told:#}");
+    assert!(
+        faults > 0.5 * first["cost"]["value"].as_f64().unwrap() && time["time_to_ready"].is_null(),
+        "{diagnosis:#}"
+    );
 
     // It is a diagnosis as any other: the page can be made again, and its fixes be listed.
     let out = place.path().join("out");
@@ -97,9 +101,13 @@ fn of_a_process_that_keeps_its_memory_nothing_is_found_and_what_was_looked_for_i
         return;
     }
     let program = Program::start(KEEPS);
-    let (told, _place) = diagnosed(program.0.id(), "2");
-    assert_eq!((&told["findings"], &told["verdicts"]), (&Value::Array(vec![]), &Value::Array(vec![])), "{told:#}");
-    let notes = told["notes"].to_string();
+    let (diagnosis, _place) = diagnosed(program.0.id(), "2");
+    assert_eq!(
+        (&diagnosis["findings"], &diagnosis["verdicts"]),
+        (&Value::Array(vec![]), &Value::Array(vec![])),
+        "{diagnosis:#}"
+    );
+    let notes = diagnosis["notes"].to_string();
     for what in ["looked for", "large blocks mapped and unmapped", "files that may not be read"] {
         assert!(notes.contains(what) && !notes.contains("sleeps"), "{what}: {notes}");
     }
@@ -118,12 +126,12 @@ fn a_process_with_other_mounts_gets_no_fix_made_from_files_of_this_machine() {
     while !is_elsewhere() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    let (told, _place) = diagnosed(program.0.id(), "3");
-    let gaps = told["unavailable"].to_string();
+    let (diagnosis, _place) = diagnosed(program.0.id(), "3");
+    let gaps = diagnosis["unavailable"].to_string();
     assert!(gaps.contains(&format!("files of process {}", program.0.id())), "{gaps}");
-    let verdicts = told["verdicts"].as_array().unwrap();
+    let verdicts = diagnosis["verdicts"].as_array().unwrap();
     let allocator = verdicts.iter().find(|one| one["arm"] == "replace_allocator").unwrap();
-    assert_ne!(allocator["reason"], "a trial needs launches", "{told:#}");
+    assert_ne!(allocator["reason"], "a trial needs launches", "{diagnosis:#}");
 }
 
 #[test]

@@ -251,13 +251,16 @@ fn a_wrapper_and_a_desktop_file_start_the_program_with_exactly_what_was_tried() 
 }
 
 #[test]
-fn only_what_is_proved_is_applied_and_without_a_target_the_possibilities_are_told() {
+fn only_what_is_proved_is_applied_and_without_a_target_the_possibilities_are_shown() {
     let case = Case::new();
     let before = case.all();
     case.fix(&["apply", OUT, "weak", "--wrapper", "run"]).fails_with(1, &["is not proved but not shown", "--unproved"]);
-    let told = case.fix(&["apply", OUT, "variable", "--json"]);
-    told.fails_with(2, &["no option says where"]);
-    assert_eq!((&told.json()["applied"], told.json()["possibilities"].as_array().unwrap().len()), (&false.into(), 5));
+    let refused = case.fix(&["apply", OUT, "variable", "--json"]);
+    refused.fails_with(2, &["no option says where"]);
+    assert_eq!(
+        (&refused.json()["applied"], refused.json()["possibilities"].as_array().unwrap().len()),
+        (&false.into(), 5)
+    );
     let plan = case.fix(&["show", OUT, "plan", "--json"]).json();
     let gap = |option: usize| plan["possibilities"][option]["unavailable"].clone();
     assert!(
@@ -440,9 +443,9 @@ fn a_cold_diagnosis_publishes_its_plan_and_a_wrapper_replays_it() {
     let (data, out, wrapper) = (place.path().join("data"), place.path().join("out"), place.path().join("run"));
     fs::write(&data, vec![7u8; 2 << 20]).unwrap();
     let command = ["diagnose", "--cold", "--arms", "quick", "--blocks", "3", "--json", "-o"];
-    let told = run(slowpath(command).arg(&out).arg("--").arg("/bin/cat").arg(&data));
-    told.succeeds();
-    let diagnosis = told.json();
+    let diagnosed = run(slowpath(command).arg(&out).arg("--").arg("/bin/cat").arg(&data));
+    diagnosed.succeeds();
+    let diagnosis = diagnosed.json();
     // A warm launch has what the one before it read; a cold one never has.
     for arm in diagnosis["launch"]["arms"].as_array().unwrap() {
         let read = arm["bytes_read"]["low"].as_f64().or(arm["bytes_read"]["value"].as_f64()).unwrap();
@@ -462,11 +465,11 @@ fn a_cold_diagnosis_publishes_its_plan_and_a_wrapper_replays_it() {
     // The same line with a report of what the prefetcher did.
     let plan = place.path().join("run.plan").display().to_string();
     fs::write(
-        place.path().join("told"),
+        place.path().join("reporting"),
         script.replace(&format!("{plan} -- "), &format!("--report {} {plan} -- ", report.display())),
     )
     .unwrap();
-    let said = Command::new("/bin/sh").arg(place.path().join("told")).output().unwrap();
+    let said = Command::new("/bin/sh").arg(place.path().join("reporting")).output().unwrap();
     assert_eq!(said.stdout.len(), 2 << 20);
     assert!(report.exists() && Command::new(&wrapper).output().unwrap().stdout.len() == 2 << 20);
     run(slowpath(["fix", "undo"]).arg(&out)).succeeds();

@@ -11,8 +11,8 @@ const MIB: &str = "64";
 
 /// The program, on a machine that gives huge pages to who asks for them; what it prints holds nowhere else.
 fn program() -> Option<tempfile::TempDir> {
-    let told = slowpath_recording::HugePages::of_this_machine();
-    if !root() || told.is_none_or(|told| told.enabled != "madvise") {
+    let setting = slowpath_recording::HugePages::of_this_machine();
+    if !root() || setting.is_none_or(|setting| setting.enabled != "madvise") {
         println!("skipped: no root, or huge pages are not given to who asks for them");
         return None;
     }
@@ -64,22 +64,23 @@ fn the_allocators_setting_is_tried_and_takes_the_faults_away() {
     let done = run(command.arg(&out).arg("--").arg(&program).args(["heap", MIB]));
     done.succeeds();
     assert_nothing_left(&done);
-    let told = done.json();
+    let diagnosis = done.json();
     let named = |list: &Value, key: &str, name: &str| -> Value {
         let all = list.as_array().unwrap();
         all.iter().find(|one| one[key] == name).unwrap_or_else(|| panic!("no {name} in {list:#}")).clone()
     };
-    let faults = |arm: &str| named(&told["launch"]["arms"], "name", arm)["minor_faults"]["value"].as_f64().unwrap();
+    let faults =
+        |arm: &str| named(&diagnosis["launch"]["arms"], "name", arm)["minor_faults"]["value"].as_f64().unwrap();
     let (before, with) = (faults("untreated"), faults("huge_pages"));
     println!("faults: untreated {before}, huge_pages {with}");
     assert!(before > 16_000.0 && with <= before / 5.0, "{before} {with}");
-    let verdict = named(&told["verdicts"], "arm", "huge_pages");
+    let verdict = named(&diagnosis["verdicts"], "arm", "huge_pages");
     println!("{verdict:#}");
     assert!(["proved", "withdrawn", "not_shown"].iter().any(|word| verdict["decision"] == *word), "{verdict:#}");
     assert!(verdict["measured"]["low"].is_f64() && verdict["pairs"] == 9, "{verdict:#}");
     let fewer = named(&verdict["beside"], "metric", "minor_faults");
     assert!(fewer["outcome"] == "helps" && fewer["change"]["high"].as_f64().unwrap() < 0.0, "{verdict:#}");
-    let source = named(&told["verdicts"], "fix", "advise_huge_pages");
+    let source = named(&diagnosis["verdicts"], "fix", "advise_huge_pages");
     assert!(
         source["decision"] == "not_tried" && source["reason"].as_str().unwrap().contains("make_part"),
         "{source:#}"

@@ -90,7 +90,7 @@ fn a_recording_in_progress_is_read_by_every_command_and_ends_in_order() {
 }
 
 #[test]
-fn of_a_killed_recorder_everything_is_kept_that_it_had_told() {
+fn of_a_killed_recorder_everything_is_kept_that_it_had_reported() {
     if !root() {
         return;
     }
@@ -102,8 +102,8 @@ fn of_a_killed_recorder_everything_is_kept_that_it_had_told() {
     }
     // What a CPU had collected and not reported, at most 31 faults each.
     let lost = 31 * std::thread::available_parallelism().unwrap().get();
-    let is_told = || tables(&out).faults.len() + lost >= before + 5_000;
-    assert!(soon(is_told), "{} faults, {before} before", tables(&out).faults.len());
+    let is_reported = || tables(&out).faults.len() + lost >= before + 5_000;
+    assert!(soon(is_reported), "{} faults, {before} before", tables(&out).faults.len());
     recording.running.signal(libc::SIGKILL);
     let done = recording.running.wait();
     assert!(soon(|| !is_there(writer)), "the writer lives on");

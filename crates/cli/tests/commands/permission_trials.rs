@@ -286,6 +286,6 @@ fn a_directory_above_is_opened_as_far_as_the_way_to_the_artifacts_goes() {
     let [kept] = &files[..] else { panic!("{files:#?}") };
     assert_eq!(kept["path"], case.path("kept").to_str().unwrap());
     assert_eq!(kept["only"], serde_json::json!(["__pycache__"]));
-    let told = fs::read_to_string(seen.join("secret")).unwrap();
-    assert!(told.lines().count() > 9 && told.lines().all(|line| line == "launched"), "{told}");
+    let written = fs::read_to_string(seen.join("secret")).unwrap();
+    assert!(written.lines().count() > 9 && written.lines().all(|line| line == "launched"), "{written}");
 }

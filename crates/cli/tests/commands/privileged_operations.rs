@@ -315,7 +315,7 @@ fn every_file_that_the_table_names_is_there() {
 }
 
 #[test]
-fn patterns_and_replaceable_directories_are_told_from_their_likes() {
+fn patterns_and_replaceable_directories_are_distinguished_from_their_likes() {
     assert!(matches("/proc/*/stat", "/proc/12/stat"));
     assert!(!matches("/proc/*/stat", "/proc/12/task/3/stat"));
     assert!(matches("/sys/fs/cgroup/**", "/sys/fs/cgroup/cpu/cpu.stat"));

@@ -26,9 +26,9 @@ pub fn built(case: &str) -> tempfile::TempDir {
 /// What `analyze` says of a recording.
 #[track_caller]
 pub fn analyzed(recording: &Path) -> Value {
-    let told = run(slowpath(["analyze", "--json", recording.to_str().unwrap()]));
-    told.succeeds();
-    told.json()
+    let done = run(slowpath(["analyze", "--json", recording.to_str().unwrap()]));
+    done.succeeds();
+    done.json()
 }
 
 /// One recorded run.

@@ -1,5 +1,5 @@
 //! Several programs in one recording, one after the other. Loading the recorder with call stacks takes seconds of CPU time in a
-//! debug build, most of them in the kernel, which checks programs; findings and counts are told by program.
+//! debug build, most of them in the kernel, which checks programs; findings and counts are reported by program.
 
 use crate::recorded_case::analyzed;
 use crate::running::*;
@@ -33,11 +33,11 @@ impl Together {
         let recording = place.join("recording");
         let options = ["--quiet", "--memory-calls", "--stacks", "fault,alloc"];
         record(&recording, &options, &["/bin/sh", "-c", &script]).succeeds();
-        let told = analyzed(&recording);
+        let analysis = analyzed(&recording);
         let printed = |(name, _): &(&str, String)| ((*name).to_owned(), fs::read_to_string(out(name)).unwrap());
         Self {
             tables: tables(&recording),
-            findings: told["findings"].as_array().unwrap().clone(),
+            findings: analysis["findings"].as_array().unwrap().clone(),
             printed: commands.iter().map(printed).collect(),
         }
     }

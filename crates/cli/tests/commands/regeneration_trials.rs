@@ -93,21 +93,21 @@ fn an_artifact_that_nobody_knows_is_made_by_the_program_itself() {
     let case = ArtifactCase::new();
     fs::remove_file(case.path("cache/table.cache")).unwrap();
     // What each launch sees, and whether a set-user-ID program would give it privileges, in a place where nobody can write.
-    let told = place();
-    mode(told.path(), 0o777);
+    let seen = place();
+    mode(seen.path(), 0o777);
     let script = format!(
         "gains=$(grep -c 'NoNewPrivs:.0' /proc/self/status); sees=0; [ -e {} ] && sees=1; echo $gains $sees >> {}; exec {}",
         case.path("cache/table.cache").display(),
-        told.path().join("told").display(),
+        seen.path().join("seen").display(),
         case.table("saves").join(" ")
     );
     let printed = diagnosed(&case, &mut diagnose(&case, &["/bin/sh", "-c", &script].map(str::to_owned)));
     assert!(commands(&printed).is_empty());
     assert_proved(&printed, FIX, SHAM);
-    let told = fs::read_to_string(told.path().join("told")).unwrap();
-    let count = |line: &str| told.lines().filter(|one| *one == line).count();
-    assert_eq!(count("1 1"), 0, "who sees what was made gains no privileges: {told}");
-    assert!(count("0 1") >= 9 && count("0 0") >= 9 && count("1 0") >= 9, "{told}");
+    let seen = fs::read_to_string(seen.path().join("seen")).unwrap();
+    let count = |line: &str| seen.lines().filter(|one| *one == line).count();
+    assert_eq!(count("1 1"), 0, "who sees what was made gains no privileges: {seen}");
+    assert!(count("0 1") >= 9 && count("0 0") >= 9 && count("1 0") >= 9, "{seen}");
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn a_server_that_answers_at_once_is_not_slow() {
 }
 
 #[test]
-fn of_programs_that_run_the_one_that_asks_is_told_from_the_one_that_answers() {
+fn of_programs_that_run_the_one_that_asks_is_distinguished_from_the_one_that_answers() {
     if !root() {
         return;
     }

@@ -174,7 +174,7 @@ fn calls_after_the_drop_and_of_children_of_dropped_processes_are_nobodys() {
                 1 bpf(BPF_MAP_CREATE, {map_name=\"x\"}, 80) = 4\n\
                 1 ???( <detached ...>\n";
     let found = of_root(text);
-    let told: Vec<_> =
+    let calls: Vec<_> =
         found.iter().map(|one| (one.call.as_str(), one.path.as_deref().unwrap_or("-"), one.is_checked)).collect();
     let expected = [
         ("openat", "/etc/passwd", false),
@@ -182,5 +182,5 @@ fn calls_after_the_drop_and_of_children_of_dropped_processes_are_nobodys() {
         ("openat2", "/home/a/d/f", true),
         ("bpf", "-", false),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(calls, expected);
 }

@@ -25,22 +25,22 @@ fn arm<'a>(arms: &'a Value, name: &str) -> &'a Value {
     list(arms).iter().find(|arm| arm["arm"] == name).unwrap_or(&Value::Null)
 }
 
-fn workload<'a>(told: &'a Value, name: &str) -> &'a Value {
-    list(&told["workloads"]).iter().find(|one| one["workload"] == name).unwrap()
+fn workload<'a>(report: &'a Value, name: &str) -> &'a Value {
+    list(&report["workloads"]).iter().find(|one| one["workload"] == name).unwrap()
 }
 
 /// Why an arm or a workload with the filter is missing.
-fn reason<'a>(told: &'a Value, what: &str) -> &'a str {
-    let gap = list(&told["unavailable"]).iter().find(|gap| gap["what"] == what);
-    let gap = gap.unwrap_or_else(|| panic!("{what} is not told as unavailable: {}", told["unavailable"]));
+fn reason<'a>(report: &'a Value, what: &str) -> &'a str {
+    let gap = list(&report["unavailable"]).iter().find(|gap| gap["what"] == what);
+    let gap = gap.unwrap_or_else(|| panic!("{what} is not reported as unavailable: {}", report["unavailable"]));
     assert_ne!(gap["remedy"], "");
     gap["reason"].as_str().unwrap()
 }
 
 /// Every arm is the thread that it should be, or has its reason; `programs` is what the filter has.
-fn check_arms(told: &Value, programs: u64) {
-    assert_eq!(told["schema"], "slowpath-syscall-cost/1");
-    let arms = &told["arms"];
+fn check_arms(report: &Value, programs: u64) {
+    assert_eq!(report["schema"], "slowpath-syscall-cost/1");
+    let arms = &report["arms"];
     assert_eq!(list(arms).iter().map(|arm| arm["arm"].as_str().unwrap()).collect::<Vec<_>>(), ARMS);
     let own = &arm(arms, "none")["state"];
     let filters = |name: &str| arm(arms, name)["state"]["filters"].as_u64().unwrap();
@@ -56,14 +56,14 @@ fn check_arms(told: &Value, programs: u64) {
     assert_eq!(speculation("filter_speculation_allowed"), speculation("none"), "the flag lets the state as it is");
     match arm(arms, "speculation_disabled")["measured"].as_bool() {
         Some(true) => assert_ne!(speculation("speculation_disabled"), speculation("none")),
-        _ => assert!(reason(told, "arm speculation_disabled").contains("cannot be realised here"), "{told}"),
+        _ => assert!(reason(report, "arm speculation_disabled").contains("cannot be realised here"), "{report}"),
     }
 }
 
 /// Bursts of a workload in the arms of these names, and in no others but the one that a machine may not offer.
-fn check_bursts(told: &Value, name: &str, expected: &[&str]) {
-    let one = workload(told, name);
-    let blocks = told["blocks"].as_u64().unwrap();
+fn check_bursts(report: &Value, name: &str, expected: &[&str]) {
+    let one = workload(report, name);
+    let blocks = report["blocks"].as_u64().unwrap();
     assert!(blocks >= 8 && one["steps"].as_u64().unwrap() >= 64, "{name}: {blocks} blocks");
     let there: Vec<&str> =
         list(&one["arms"]).iter().map(|arm| arm["arm"].as_str().unwrap()).filter(|arm| *arm != ARMS[4]).collect();
@@ -84,28 +84,28 @@ fn check_bursts(told: &Value, name: &str, expected: &[&str]) {
 
 #[test]
 fn four_arms_and_the_first_one_again_are_measured_with_the_states_that_they_should_have() {
-    let told = measured("allow-list");
-    check_arms(&told, 1);
+    let report = measured("allow-list");
+    check_arms(&report, 1);
     for name in CALLS.iter().chain(&CODE) {
-        check_bursts(&told, name, &ARMS[..4]);
+        check_bursts(&report, name, &ARMS[..4]);
         assert!(
-            workload(&told, name)["sham_p"].is_number() && workload(&told, name)["without_flag"].is_object(),
+            workload(&report, name)["sham_p"].is_number() && workload(&report, name)["without_flag"].is_object(),
             "{name}"
         );
     }
-    assert_eq!(list(&told["workloads"]).len(), CALLS.len() + CODE.len());
-    let states = arm(&told["arms"], "filter")["state"]["store_bypass"].as_str().unwrap().to_owned();
+    assert_eq!(list(&report["workloads"]).len(), CALLS.len() + CODE.len());
+    let states = arm(&report["arms"], "filter")["state"]["store_bypass"].as_str().unwrap().to_owned();
     assert_eq!(
-        told["forced"].is_object(),
-        states.contains("force") && !arm(&told["arms"], "none").to_string().contains("force")
+        report["forced"].is_object(),
+        states.contains("force") && !arm(&report["arms"], "none").to_string().contains("force")
     );
 }
 
 #[test]
 fn stacked_filters_are_counted_and_shown_for_people_too() {
-    let told = measured("arguments:3");
-    check_arms(&told, 3);
-    assert_eq!(told["filter"]["programs"], 3);
+    let report = measured("arguments:3");
+    check_arms(&report, 3);
+    assert_eq!(report["filter"]["programs"], 3);
     let done = run(slowpath(["context", "syscall-cost", "--max-time", "1s", "--filter", "arguments:2"]));
     done.succeeds();
     for words in
@@ -129,26 +129,26 @@ fn what_a_filter_refuses_or_ends_is_left_out_with_its_reason() {
         r#"{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["openat", "no_such_call"], "action": "SCMP_ACT_ERRNO"},
             {"names": ["getppid"], "action": "SCMP_ACT_KILL_PROCESS"}]}"#,
     );
-    let told = measured(&profile);
-    check_arms(&told, 1);
-    assert!(reason(&told, "open_close with the filter").contains("EPERM"), "{told}");
-    assert!(reason(&told, "getppid with the filter").contains("SIGSYS"), "{told}");
-    check_bursts(&told, "open_close", &ARMS[..2]);
-    check_bursts(&told, "getppid", &ARMS[..2]);
-    check_bursts(&told, "read_byte", &ARMS[..4]);
-    assert_eq!(told["filter"]["form"], "profile of a container runtime");
+    let report = measured(&profile);
+    check_arms(&report, 1);
+    assert!(reason(&report, "open_close with the filter").contains("EPERM"), "{report}");
+    assert!(reason(&report, "getppid with the filter").contains("SIGSYS"), "{report}");
+    check_bursts(&report, "open_close", &ARMS[..2]);
+    check_bursts(&report, "getppid", &ARMS[..2]);
+    check_bursts(&report, "read_byte", &ARMS[..4]);
+    assert_eq!(report["filter"]["form"], "profile of a container runtime");
 
     let several = file(
         "several.json",
         r#"{"vmm": {"mismatch_action": "allow", "match_action": "trap", "filter": [{"syscall": "futex"}]}, "api":
             {"mismatch_action": "allow", "match_action": "log", "filter": []}}"#,
     );
-    let told = measured(&format!("{several}#vmm"));
+    let report = measured(&format!("{several}#vmm"));
     for name in &ARMS[2..4] {
-        assert!(reason(&told, &format!("arm {name}")).contains("SIGSYS"), "{told}");
-        assert_eq!(arm(&told["arms"], name)["measured"], false);
+        assert!(reason(&report, &format!("arm {name}")).contains("SIGSYS"), "{report}");
+        assert_eq!(arm(&report["arms"], name)["measured"], false);
     }
-    check_bursts(&told, "getppid", &ARMS[..2]);
+    check_bursts(&report, "getppid", &ARMS[..2]);
     run(slowpath(["context", "syscall-cost", "--filter", &several]))
         .fails_with(2, &["2 filters (api, vmm)", "FILE#NAME"]);
 }
@@ -171,9 +171,9 @@ fn what_is_no_filter_says_so() {
     // Bytes of the right length that no kernel takes: the arms are missing, and the rest is measured.
     std::fs::write(&file, [0xff; 16]).unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
-    let told = measured(file.to_str().unwrap());
-    assert!(reason(&told, "arm filter").contains("refuses filter 1: EINVAL"), "{told}");
-    check_bursts(&told, "getppid", &ARMS[..2]);
+    let report = measured(file.to_str().unwrap());
+    assert!(reason(&report, "arm filter").contains("refuses filter 1: EINVAL"), "{report}");
+    check_bursts(&report, "getppid", &ARMS[..2]);
 }
 
 /// A process with so many filters that allow everything.
@@ -204,12 +204,12 @@ fn the_filters_of_a_running_process_are_measured_by_root_and_it_runs_on() {
     let unprivileged = run(Command::new("/usr/bin/setpriv")
         .args(["--reuid", "65534", "--clear-groups", SLOWPATH, "context", "syscall-cost", "--filter", &word])
         .current_dir("/"));
-    let told = nix::unistd::geteuid().is_root().then(|| measured(&word));
+    let report = nix::unistd::geteuid().is_root().then(|| measured(&word));
     let state = std::fs::read_to_string(format!("/proc/{}/status", sleeper.id())).unwrap();
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     assert!(state.contains("TracerPid:\t0") && state.contains("State:\tS"), "{state}");
-    let Some(told) = told else {
+    let Some(report) = report else {
         println!("skipped: the kernel shows filters to root only");
         return;
     };
@@ -217,8 +217,8 @@ fn the_filters_of_a_running_process_are_measured_by_root_and_it_runs_on() {
     if unprivileged.status.code() != Some(127) && unprivileged.status.code() != Some(126) {
         unprivileged.fails_with(3, &["sudo"]);
     }
-    check_arms(&told, 2);
-    assert_eq!(told["filter"]["instructions"], 2);
+    check_arms(&report, 2);
+    assert_eq!(report["filter"]["instructions"], 2);
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn a_target_that_exits_at_once_is_recorded_whole() {
 }
 
 #[test]
-fn a_status_and_a_signal_are_told_and_what_was_recorded_is_kept() {
+fn a_status_and_a_signal_are_reported_and_what_was_recorded_is_kept() {
     if !root() {
         return;
     }

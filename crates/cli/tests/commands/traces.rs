@@ -1,5 +1,5 @@
 //! What a command may leave on a machine, and whether one did. Other slowpath processes may run meanwhile, so every
-//! trace is told by its owner: the pid in a name, or a mark in the environment of processes.
+//! trace is known by its owner: the pid in a name, or a mark in the environment of processes.
 
 use crate::running::{Done, root, run, slowpath, soon};
 use std::collections::BTreeSet;

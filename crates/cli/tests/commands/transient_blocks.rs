@@ -25,10 +25,10 @@ fn measured(program: &Path, variant: &str) -> (Value, String, f64) {
     let said = format!("{}{}", done.stdout, done.stderr);
     let cpu = said.split("cpu_ms=").nth(1).and_then(|rest| rest.split_whitespace().next());
     let cpu = cpu.unwrap_or_else(|| panic!("{done:?}")).parse().unwrap();
-    let told = analyzed(&out);
+    let analysis = analyzed(&out);
     let shown = run(slowpath(["analyze", out.to_str().unwrap()]));
     shown.succeeds();
-    (told, shown.stdout, cpu)
+    (analysis, shown.stdout, cpu)
 }
 
 fn found(analysis: &Value) -> Vec<&Value> {
@@ -102,9 +102,9 @@ fn what_memory_costs_is_measured_where_its_calls_are_recorded_and_else_not() {
         let manifest = std::fs::read_to_string(out.join("manifest.json")).unwrap();
         let manifest: Value = serde_json::from_str(&manifest).unwrap();
         // The child that measures is no part of what is recorded.
-        let told = run(slowpath(["export", "--to", "csv", "--table", "exits", out.to_str().unwrap()]));
-        told.succeeds();
-        assert_eq!(told.stdout.lines().count(), 2, "{}", told.stdout);
+        let exits = run(slowpath(["export", "--to", "csv", "--table", "exits", out.to_str().unwrap()]));
+        exits.succeeds();
+        assert_eq!(exits.stdout.lines().count(), 2, "{}", exits.stdout);
         manifest
     };
     assert_eq!(recorded("without", &["--quiet"])["memory_cost"], Value::Null);
@@ -161,9 +161,9 @@ fn a_process_that_runs_already_has_the_finding_too() {
     target.child.kill().unwrap();
     target.wait();
     done.succeeds();
-    let told = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
-    told.succeeds();
-    let analysis = told.json();
+    let analyzed = run(slowpath(["analyze", "--json", out.to_str().unwrap()]));
+    analyzed.succeeds();
+    let analysis = analyzed.json();
     let findings = found(&analysis);
     assert_eq!(findings.len(), 1, "{findings:#?}");
     assert!(findings[0]["subject"]["function"].as_str().unwrap().contains("copy_frame"), "{:#}", findings[0]);

@@ -18,7 +18,7 @@ const NEVER_USED: &str = "unused_touched_pages";
 const NO_HUGE_PAGES: &str = "thp_missed";
 
 /// What each program does, by its name in the recording: the program that `cases/unusual` builds, what is loaded before it, arguments.
-/// Those of which nothing is to be told come first: a file that is executed while it is recorded has its unwinding tables a moment later.
+/// Those of which nothing is to be reported come first: a file that is executed while it is recorded has its unwinding tables later.
 const PROGRAMS: [(&str, &str, Preload, &str); 18] = [
     ("jemalloc-keeps", "blocks", Some(JEMALLOC), "each 40 2048"),
     ("mimalloc-keeps", "blocks", Some(MIMALLOC), "each 20 2048"),
@@ -73,10 +73,10 @@ fn record_all() -> Recorded {
     // Go builds its library once: that outlives the test.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-cache");
     let done = Command::new(make).arg(path).env("GOCACHE", cache).output().unwrap();
-    let told = String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success(), "{told}{}", String::from_utf8_lossy(&done.stderr));
+    let output = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "{output}{}", String::from_utf8_lossy(&done.stderr));
     let not_built = |program: &str| {
-        let mut missing = told.lines().filter_map(|line| line.strip_prefix("missing ")?.split_once(": "));
+        let mut missing = output.lines().filter_map(|line| line.strip_prefix("missing ")?.split_once(": "));
         Some(missing.find(|(name, _)| *name == program)?.1.to_owned())
     };
     let (mut commands, mut missing) = (Vec::new(), Vec::new());
@@ -179,7 +179,7 @@ fn assert_near(found: f64, truth: f64, share: f64) {
     assert!((found - truth).abs() <= truth * share, "{found} of {truth}");
 }
 
-/// Who asked is not told, and that is said.
+/// Who asked is not known, and that is said.
 #[track_caller]
 fn assert_nobody_is_named(finding: &Value) {
     assert!(finding["subject"]["function"].is_null() && finding["confidence"] == "low", "{finding:#}");
@@ -239,7 +239,7 @@ fn blocks_that_mimalloc_maps_one_by_one_are_billed_without_a_setting_that_nothin
     let Some(recorded) = recorded().filter(|recorded| recorded.has("mimalloc")) else { return };
     // On a busy machine the library's unwinding table can come after its first calls: their stacks end early, and they are findings
     // of their own then, which say how little is known of them; a single call with such a stack repeats nothing, and can only be
-    // told for its missing huge pages.
+    // reported for its missing huge pages.
     let findings = recorded.findings("mimalloc");
     let (finding, early) = findings.split_first().unwrap();
     assert_eq!(finding["name"], TRANSIENT);

@@ -30,20 +30,20 @@ fn blocks_mapped_anew_are_found_and_the_allocators_setting_takes_their_faults_aw
     let done = run(command.arg(&out).arg("--").arg(&program).args(["as-set", "60", "240"]));
     done.succeeds();
     assert_nothing_left(&done);
-    let told = done.json();
-    assert_eq!((&told["warm"], &told["launch"]["judged_by"]), (&true.into(), &"cpu".into()));
-    assert_eq!(told["launch"]["blocks"], 9);
-    let finding = named(&told["findings"], "name", "transient_large_allocation");
+    let diagnosis = done.json();
+    assert_eq!((&diagnosis["warm"], &diagnosis["launch"]["judged_by"]), (&true.into(), &"cpu".into()));
+    assert_eq!(diagnosis["launch"]["blocks"], 9);
+    let finding = named(&diagnosis["findings"], "name", "transient_large_allocation");
     assert!(finding["subject"]["function"].as_str().unwrap().contains("copy_frame"), "{finding:#}");
 
-    let arms = &told["launch"]["arms"];
+    let arms = &diagnosis["launch"]["arms"];
     let faults = |arm: &str| named(arms, "name", arm)["minor_faults"]["value"].as_f64().unwrap();
     let (before, with, sham) = (faults("untreated"), faults("allocator_tunables"), faults("sham_environment"));
     println!("faults: untreated {before}, allocator_tunables {with}, sham_environment {sham}");
     assert!(before > 60.0 * 338.0 && with <= before / 10.0, "{arms:#}");
     assert!((sham / before - 1.0).abs() < 0.01, "{arms:#}");
 
-    let verdict = named(&told["verdicts"], "arm", "allocator_tunables");
+    let verdict = named(&diagnosis["verdicts"], "arm", "allocator_tunables");
     println!("{verdict:#}");
     assert!(["proved", "withdrawn", "not_shown"].iter().any(|word| verdict["decision"] == *word), "{verdict:#}");
     assert!(verdict["predicted"]["value"].as_f64().unwrap() < 0.0, "{verdict:#}");
@@ -51,9 +51,9 @@ fn blocks_mapped_anew_are_found_and_the_allocators_setting_takes_their_faults_aw
     let fewer = named(&verdict["beside"], "metric", "minor_faults");
     assert!(fewer["outcome"] == "helps" && fewer["change"]["high"].as_f64().unwrap() < 0.0, "{verdict:#}");
     assert!(named(&verdict["beside"], "metric", "wall")["change"]["low"].is_f64(), "{verdict:#}");
-    let kept = named(&told["verdicts"], "fix", "reuse_buffer");
+    let kept = named(&diagnosis["verdicts"], "fix", "reuse_buffer");
     assert!(kept["decision"] == "not_tried" && kept["reason"].as_str().unwrap().contains("copy_frame"), "{kept:#}");
-    let plan = named(&told["fixes"], "fix", "allocator_tunables");
+    let plan = named(&diagnosis["fixes"], "fix", "allocator_tunables");
     assert_eq!(
         plan["changes"][0]["to"],
         "glibc.malloc.arena_test=3:glibc.malloc.mmap_threshold=2097152:glibc.malloc.trim_threshold=8388608"
@@ -86,16 +86,16 @@ fn an_applied_fix_helps(out: &Path, program: &Path, before: f64) {
     let mut command = slowpath(["launch", "--json", "--blocks", "8", "--metric", "minor_faults", "--env", SET]);
     let done = run(command.args(arms.iter().flat_map(|arm| ["--arm", arm])));
     done.succeeds();
-    let told = done.json();
-    let saved = &named(&told["comparisons"], "arm", "after")["difference"];
+    let comparison = done.json();
+    let saved = &named(&comparison["comparisons"], "arm", "after")["difference"];
     println!("applied: {saved}");
-    assert!(saved["high"].as_f64().unwrap() < -0.9 * before, "{told:#}");
+    assert!(saved["high"].as_f64().unwrap() < -0.9 * before, "{comparison:#}");
     run(slowpath(["fix", "undo"]).arg(out)).succeeds();
     assert!(!wrapper.exists());
 }
 
 #[test]
-fn without_a_finding_nothing_is_launched_and_a_target_that_fails_is_told_as_such() {
+fn without_a_finding_nothing_is_launched_and_a_target_that_fails_is_reported_as_such() {
     if !root() {
         return;
     }
@@ -124,9 +124,9 @@ fn a_warm_diagnosis_tries_nothing_when_its_time_is_over() {
     let program = place.path().join("frame-buffer");
     let done = run(command.arg(place.path().join("out")).arg("--").arg(program).args(["as-set", "60", "240"]));
     done.succeeds();
-    let told = done.json();
-    named(&told["findings"], "name", "transient_large_allocation");
-    let verdict = named(&told["verdicts"], "arm", "allocator_tunables");
+    let diagnosis = done.json();
+    named(&diagnosis["findings"], "name", "transient_large_allocation");
+    let verdict = named(&diagnosis["verdicts"], "arm", "allocator_tunables");
     let reason = verdict["reason"].as_str().unwrap();
     assert!(verdict["decision"] == "not_tried" && reason.contains("--max-time"), "{verdict:#}");
 }

@@ -17,12 +17,12 @@ fn diagnosed(options: &[&str], program: &[&str]) -> (Value, tempfile::TempDir) {
     (done.json(), place)
 }
 
-fn names(told: &Value) -> Vec<&str> {
-    told["findings"].as_array().unwrap().iter().map(|finding| finding["name"].as_str().unwrap()).collect()
+fn names(diagnosis: &Value) -> Vec<&str> {
+    diagnosis["findings"].as_array().unwrap().iter().map(|finding| finding["name"].as_str().unwrap()).collect()
 }
 
-fn decided<'a>(told: &'a Value, arm: &str) -> &'a Value {
-    let all = told["verdicts"].as_array().unwrap();
+fn decided<'a>(diagnosis: &'a Value, arm: &str) -> &'a Value {
+    let all = diagnosis["verdicts"].as_array().unwrap();
     all.iter().find(|verdict| verdict["arm"] == arm).unwrap_or_else(|| panic!("no {arm} in {all:#?}"))
 }
 
@@ -47,7 +47,7 @@ fn the_sham_that_reads_something_else_reads_as_much_as_the_plan() {
 }
 
 #[test]
-fn a_program_that_loses_cpu_to_memory_is_told_so_without_a_mode() {
+fn a_program_that_loses_cpu_to_memory_is_recognized_without_a_mode() {
     if !root() {
         return;
     }
@@ -57,30 +57,34 @@ fn a_program_that_loses_cpu_to_memory_is_told_so_without_a_mode() {
     let set = "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072";
     // Well within the time after which a test gives a command up.
     let options = ["--blocks", "9", "--max-time", "100s", "--env", set];
-    let (told, place) = diagnosed(&options, &[program.to_str().unwrap(), "as-set", "400", "2000"]);
-    assert_eq!((&names(&told)[0], &told["warm"]), (&"transient_large_allocation", &true.into()), "{told:#}");
-    assert_eq!(told["other"]["warm"], false, "{told:#}");
-    assert_eq!(decided(&told, "allocator_tunables")["judged_by"], "cpu");
+    let (diagnosis, place) = diagnosed(&options, &[program.to_str().unwrap(), "as-set", "400", "2000"]);
+    assert_eq!(
+        (&names(&diagnosis)[0], &diagnosis["warm"]),
+        (&"transient_large_allocation", &true.into()),
+        "{diagnosis:#}"
+    );
+    assert_eq!(diagnosis["other"]["warm"], false, "{diagnosis:#}");
+    assert_eq!(decided(&diagnosis, "allocator_tunables")["judged_by"], "cpu");
     // Its launches from storage were looked at too, and compared or not, or less often than asked for, which is said.
-    let plan = decided(&told, "preload_plan");
+    let plan = decided(&diagnosis, "preload_plan");
     let is_said =
-        || told["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains("of 9 blocks"));
+        || diagnosis["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains("of 9 blocks"));
     let is_compared = plan["pairs"] == 9 || plan["decision"] == "not_tried" || is_said();
-    assert!(plan["judged_by"] == "wall" && is_compared, "{told:#}");
+    assert!(plan["judged_by"] == "wall" && is_compared, "{diagnosis:#}");
     let page = std::fs::read_to_string(place.path().join("out/report.html")).unwrap();
     assert!(page.contains("cold launches too were diagnosed"));
 }
 
 #[test]
-fn a_cold_start_is_told_so_without_a_mode_and_a_limit_too_short_for_a_trial_is_kept() {
+fn a_cold_start_is_recognized_without_a_mode_and_a_limit_too_short_for_a_trial_is_kept() {
     if !root() {
         return;
     }
-    let (told, place) = diagnosed(&["--blocks", "8"], &["/usr/bin/python3", "-c", "import ssl"]);
-    assert_eq!((&names(&told)[0], &told["warm"]), (&"cold_file_reads", &false.into()), "{told:#}");
-    assert_eq!((&decided(&told, "preload_plan")["pairs"], &told["other"]["warm"]), (&8.into(), &true.into()));
+    let (diagnosis, place) = diagnosed(&["--blocks", "8"], &["/usr/bin/python3", "-c", "import ssl"]);
+    assert_eq!((&names(&diagnosis)[0], &diagnosis["warm"]), (&"cold_file_reads", &false.into()), "{diagnosis:#}");
+    assert_eq!((&decided(&diagnosis, "preload_plan")["pairs"], &diagnosis["other"]["warm"]), (&8.into(), &true.into()));
     // Where the time goes, of both: every moment in one part, and reads in the cold launch only.
-    let times = told["time"].as_array().unwrap();
+    let times = diagnosis["time"].as_array().unwrap();
     assert_eq!(times.iter().map(|time| &time["condition"]).collect::<Vec<_>>(), ["cold", "warm"]);
     for time in times {
         let sum = |column: &str| -> f64 {
@@ -99,15 +103,15 @@ fn a_cold_start_is_told_so_without_a_mode_and_a_limit_too_short_for_a_trial_is_k
         assert!(place.path().join("out").join(file).exists(), "{file}");
     }
 
-    let (told, _place) = diagnosed(&["--max-time", "3s"], &["/usr/bin/python3", "-c", "import ssl"]);
-    let gap = |what: &str| told["unavailable"].as_array().unwrap().iter().any(|gap| gap["what"] == what);
-    let is_untried = || decided(&told, "preload_plan")["reason"].as_str().unwrap().contains("--max-time");
-    assert!(gap("cold launches") || is_untried(), "{told:#}");
+    let (diagnosis, _place) = diagnosed(&["--max-time", "3s"], &["/usr/bin/python3", "-c", "import ssl"]);
+    let gap = |what: &str| diagnosis["unavailable"].as_array().unwrap().iter().any(|gap| gap["what"] == what);
+    let is_untried = || decided(&diagnosis, "preload_plan")["reason"].as_str().unwrap().contains("--max-time");
+    assert!(gap("cold launches") || is_untried(), "{diagnosis:#}");
 
     // Alone it is looked at however long that takes, and not tried.
-    let (told, _place) = diagnosed(&["--cold", "--max-time", "1s"], &["/usr/bin/python3", "-c", "import ssl"]);
-    assert!(decided(&told, "preload_plan")["reason"].as_str().unwrap().contains("--max-time"), "{told:#}");
-    assert!(!names(&told).is_empty(), "{told:#}");
+    let (diagnosis, _place) = diagnosed(&["--cold", "--max-time", "1s"], &["/usr/bin/python3", "-c", "import ssl"]);
+    assert!(decided(&diagnosis, "preload_plan")["reason"].as_str().unwrap().contains("--max-time"), "{diagnosis:#}");
+    assert!(!names(&diagnosis).is_empty(), "{diagnosis:#}");
 }
 
 #[test]

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_an_extra_and_a_swapped_function_are_told_from_the_right_stack() {
+    fn a_missing_an_extra_and_a_swapped_function_are_distinguished_from_the_right_stack() {
         let logged = ["truth_d", "truth_c", "truth_b", "truth_a"];
         assert_eq!(compare(&logged, &recorded(&logged, None)), Verdict::Right);
         for at in 0..logged.len() {
