@@ -99,19 +99,19 @@ fn finding(mut launches: Vec<Found<'_>>, kept: &BTreeMap<String, String>) -> Opt
     let several = (launches.len() > 1).then(|| summarize(&values, Unit::Ms)).flatten();
 
     let Doubts { confidence, reasons } = confidence::judge(found);
-    let ways = evidence::ways_out(found, kept.get(&found.program).map(String::as_str));
+    let remedies = evidence::remedies(found, kept.get(&found.program).map(String::as_str));
     let mut evidence = vec![
         evidence::threads(found),
         evidence::shares(found),
         evidence::counters(found),
         evidence::processes(found),
         evidence::direct(found),
-        evidence::reducing(&ways),
+        evidence::reducing(&remedies),
     ];
     evidence.retain(|evidence| !evidence.rows.is_empty());
-    let mut fixes: Vec<String> = ways.iter().filter_map(|(fix, _)| fix.map(str::to_owned)).collect();
+    let mut fixes: Vec<String> = remedies.iter().filter_map(|(fix, _)| fix.map(str::to_owned)).collect();
     fixes.dedup();
-    let by_fix = ways.iter().filter_map(|(fix, how)| Some(((*fix)?.to_owned(), how.clone())));
+    let by_fix = remedies.iter().filter_map(|(fix, how)| Some(((*fix)?.to_owned(), how.clone())));
     let fix_inputs = FixInputs { ways: by_fix.collect(), ..FixInputs::default() };
     let mut subject = row([
         ("process", Value::from(found.program.as_str())),

@@ -36,7 +36,7 @@ pub mod round_trips;
 use super::allocating_stack::AllocatingStack;
 use super::doubts::Doubts;
 use super::materiality;
-use super::memory_evidence::{fix_inputs, perf_target, short, stack, subject, ways_out};
+use super::memory_evidence::{fix_inputs, perf_target, remedy_rows, short, stack, subject};
 use super::memory_use::MemoryUse;
 use super::sampled_time::sampled_time;
 use crate::declaration::{Declaration, ShowsIn};
@@ -109,9 +109,13 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     } else {
         "The call stack that mapped the block, the innermost function first; asked marks the first that is not the allocator's."
     };
-    let ways = [evidence::way_out(found)];
-    let mut evidence =
-        vec![evidence::copies(found), evidence::sites(found), stack(allocates, &found.allocates), ways_out(&ways)];
+    let remedies = [evidence::remedy(found)];
+    let mut evidence = vec![
+        evidence::copies(found),
+        evidence::sites(found),
+        stack(allocates, &found.allocates),
+        remedy_rows(&remedies),
+    ];
     evidence.retain(|evidence| !evidence.rows.is_empty());
     let mut about = subject(&found.trip.program, &found.trip.processes, &copies_back, &found.share);
     let functions = [("copied_in_by", &copies_in), ("allocated_by", &found.allocates)];
@@ -132,7 +136,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         reasons,
         evidence,
         fixes: vec![AVOID_COPY.to_owned()],
-        fix_inputs: fix_inputs(&ways),
+        fix_inputs: fix_inputs(&remedies),
         see_by_hand: see_by_hand(found),
     })
 }

@@ -134,7 +134,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     reasons.extend(UNKNOWN_COSTS.iter().skip(usize::from(unseen.is_some())).map(|one| (*one).to_owned()));
     reasons.extend(off_cpu(&found.memory.facts.tables, &found.cost.faults, found.cost.calls_off_cpu));
 
-    let ways = evidence::ways_out(found);
+    let remedies = evidence::remedies(found);
     let asked = "The call stack of the costliest releases, the innermost function first; asked marks the first that is \
                  not the allocator's.";
     let mut evidence = vec![
@@ -144,7 +144,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         evidence::places(found),
         touching("The functions that touched the pages again, by time in faults.", found.touching.as_ref()),
         processes(found.operations().map(|release| (release.process, release.time()))),
-        super::memory_evidence::ways_out(&ways),
+        super::memory_evidence::remedy_rows(&remedies),
     ];
     evidence.retain(|evidence| !evidence.rows.is_empty());
     let mut about = subject(&found.group.program, pays, &found.stack, &found.share);
@@ -160,8 +160,8 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         confidence,
         reasons,
         evidence,
-        fixes: ways.iter().map(|way| way.fix.to_owned()).collect(),
-        fix_inputs: super::memory_evidence::fix_inputs(&ways),
+        fixes: remedies.iter().map(|remedy| remedy.fix.to_owned()).collect(),
+        fix_inputs: super::memory_evidence::fix_inputs(&remedies),
         see_by_hand: see_by_hand(found),
     })
 }

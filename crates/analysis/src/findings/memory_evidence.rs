@@ -108,7 +108,7 @@ pub(crate) fn processes(operations: impl Iterator<Item = (ProcessKey, Nanos)>) -
 }
 
 /// A fix that applies.
-pub(crate) struct WayOut {
+pub(crate) struct Remedy {
     /// Its name ([`crate::memory::memory_fixes`]).
     pub fix: &'static str,
     /// What is to be done.
@@ -119,7 +119,7 @@ pub(crate) struct WayOut {
     pub is_predicted: bool,
 }
 
-impl WayOut {
+impl Remedy {
     /// One without settings of malloc.
     pub fn new(fix: &'static str, how: String) -> Self {
         Self { fix, how, settings: None, is_predicted: false }
@@ -127,18 +127,20 @@ impl WayOut {
 }
 
 /// What would end it, row by row.
-pub(crate) fn ways_out(ways: &[WayOut]) -> Evidence {
-    let rows = ways.iter().map(|way| row([("fix", Value::from(way.fix)), ("how", Value::from(way.how.as_str()))]));
+pub(crate) fn remedy_rows(remedies: &[Remedy]) -> Evidence {
+    let rows = remedies
+        .iter()
+        .map(|remedy| row([("fix", Value::from(remedy.fix)), ("how", Value::from(remedy.how.as_str()))]));
     Evidence { text: "What would end it, or make it cheaper.".to_owned(), rows: rows.collect() }
 }
 
 /// What the fixes of these need to know.
-pub(crate) fn fix_inputs(ways: &[WayOut]) -> FixInputs {
-    let predicted = ways.iter().filter(|way| way.is_predicted);
+pub(crate) fn fix_inputs(remedies: &[Remedy]) -> FixInputs {
+    let predicted = remedies.iter().filter(|remedy| remedy.is_predicted);
     FixInputs {
-        malloc: ways.iter().filter_map(|way| way.settings).reduce(MallocSettings::with),
-        predicted_for: predicted.map(|way| way.fix.to_owned()).collect(),
-        ways: ways.iter().map(|way| (way.fix.to_owned(), way.how.clone())).collect(),
+        malloc: remedies.iter().filter_map(|remedy| remedy.settings).reduce(MallocSettings::with),
+        predicted_for: predicted.map(|remedy| remedy.fix.to_owned()).collect(),
+        ways: remedies.iter().map(|remedy| (remedy.fix.to_owned(), remedy.how.clone())).collect(),
         ..FixInputs::default()
     }
 }

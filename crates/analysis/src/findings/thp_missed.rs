@@ -135,7 +135,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     reasons.extend(off_cpu(&found.memory.facts.tables, &found.cost.faults, Nanos(0)));
     reasons.extend(figures(found));
 
-    let ways = evidence::ways_out(found);
+    let remedies = evidence::remedies(found);
     let asked = "The call stack that mapped most of the memory, the innermost function first; asked marks the first that is not \
                  the allocator's.";
     let mut evidence = vec![
@@ -150,7 +150,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
             (found.memory.spans.spans[*span as usize].process, time)
         })),
         evidence::saving(found),
-        super::memory_evidence::ways_out(&ways),
+        super::memory_evidence::remedy_rows(&remedies),
     ];
     evidence.retain(|evidence| !evidence.rows.is_empty());
     let mut about = subject(&found.group.program, pays, &found.stack, &found.share);
@@ -167,9 +167,9 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         confidence,
         reasons,
         evidence,
-        fixes: ways.iter().map(|way| way.fix.to_owned()).collect(),
-        fix_inputs: super::memory_evidence::fix_inputs(&ways),
-        see_by_hand: see_by_hand(found, ways.iter().any(|way| way.fix == HUGE_PAGES)),
+        fixes: remedies.iter().map(|remedy| remedy.fix.to_owned()).collect(),
+        fix_inputs: super::memory_evidence::fix_inputs(&remedies),
+        see_by_hand: see_by_hand(found, remedies.iter().any(|remedy| remedy.fix == HUGE_PAGES)),
     })
 }
 

@@ -134,7 +134,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
             "not counted: {copied} faults in these blocks that forks caused (pages that were copied, or given back)"
         ));
     }
-    let ways = evidence::ways_out(found);
+    let remedies = evidence::remedies(found);
     let asked = "The call stack that mapped the blocks, the innermost function first; asked marks the first that is not \
                  the allocator's.";
     let mut evidence = vec![
@@ -146,7 +146,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         processes(found.operations().map(|block| (block.process, block.time()))),
         evidence::never_used(found),
         evidence::saving(found),
-        super::memory_evidence::ways_out(&ways),
+        super::memory_evidence::remedy_rows(&remedies),
     ];
     evidence.retain(|evidence| !evidence.rows.is_empty());
     let mut about = subject(&found.group.program, &pays, &found.stack, &found.share);
@@ -161,8 +161,8 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         confidence,
         reasons,
         evidence,
-        fixes: ways.iter().map(|way| way.fix.to_owned()).collect(),
-        fix_inputs: super::memory_evidence::fix_inputs(&ways),
+        fixes: remedies.iter().map(|remedy| remedy.fix.to_owned()).collect(),
+        fix_inputs: super::memory_evidence::fix_inputs(&remedies),
         see_by_hand: see_by_hand(&pays),
     })
 }

@@ -126,7 +126,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     let saving = several(|found| found.saving().value).unwrap_or(found.saving());
 
     let Doubts { confidence, mut reasons } = judged(found);
-    let ways = evidence::ways_out(found);
+    let remedies = evidence::remedies(found);
     let asked = "The call stack that mapped the blocks, the innermost function first; asked marks the first that is not the \
                  allocator's.";
     let blocks = || found.group.blocks.iter().map(|block| &found.memory.blocks.blocks[*block as usize]);
@@ -137,7 +137,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         stack(asked, &found.stack),
         touching("The functions that touched the pages first, by time in faults.", found.touching.as_ref()),
         processes(blocks().map(|block| (block.process, block.fault_time))),
-        super::memory_evidence::ways_out(&ways),
+        super::memory_evidence::remedy_rows(&remedies),
     ];
     evidence.retain(|evidence| !evidence.rows.is_empty());
     let mut about = subject(&found.group.program, &found.group.processes, &found.stack, &found.share);
@@ -152,8 +152,8 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
         confidence,
         reasons,
         evidence,
-        fixes: ways.iter().map(|way| way.fix.to_owned()).collect(),
-        fix_inputs: super::memory_evidence::fix_inputs(&ways),
+        fixes: remedies.iter().map(|remedy| remedy.fix.to_owned()).collect(),
+        fix_inputs: super::memory_evidence::fix_inputs(&remedies),
         see_by_hand: see_by_hand(found),
     })
 }

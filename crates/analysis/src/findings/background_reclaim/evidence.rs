@@ -86,12 +86,12 @@ pub(super) fn direct(found: &Found<'_>) -> Evidence {
 }
 
 /// What would reduce it: the name of a fix, where there is one, and what to do.
-pub(super) fn ways_out(found: &Found<'_>, kept: Option<&str>) -> Vec<(Option<&'static str>, String)> {
-    let mut ways = Vec::new();
+pub(super) fn remedies(found: &Found<'_>, kept: Option<&str>) -> Vec<(Option<&'static str>, String)> {
+    let mut remedies = Vec::new();
     if found.charges(Task::HugePages) {
         let how = "in the source: madvise(MADV_HUGEPAGE) before memory is touched has the fault bring a huge page, with nothing to copy \
                    later; MADV_NOHUGEPAGE keeps khugepaged away where small pages will do";
-        ways.push((None, how.to_owned()));
+        remedies.push((None, how.to_owned()));
     }
     if found.charges(Task::Reclaim) || found.charges(Task::Compaction) {
         match kept {
@@ -99,20 +99,20 @@ pub(super) fn ways_out(found: &Found<'_>, kept: Option<&str>) -> Vec<(Option<&'s
                 let how = format!(
                     "in the source: keep the blocks that {finding} names: pages that are not freed need not be found again"
                 );
-                ways.push((Some(REUSE_BUFFER), how));
+                remedies.push((Some(REUSE_BUFFER), how));
             }
             None => {
                 let how = "allocate less, or give the machine (the cgroup, the virtual machine) more memory";
-                ways.push((None, how.to_owned()));
+                remedies.push((None, how.to_owned()));
             }
         }
     }
-    ways
+    remedies
 }
 
 /// The same as rows.
-pub(super) fn reducing(ways: &[(Option<&'static str>, String)]) -> Evidence {
-    let rows = ways.iter().map(|(fix, how)| -> Row {
+pub(super) fn reducing(remedies: &[(Option<&'static str>, String)]) -> Evidence {
+    let rows = remedies.iter().map(|(fix, how)| -> Row {
         row([("fix", fix.map_or(Value::Null, Value::from)), ("how", Value::from(how.as_str()))])
     });
     Evidence { text: "What would reduce it.".to_owned(), rows: rows.collect() }

@@ -3,7 +3,7 @@
 use super::found::Found;
 use super::round_trips::{CopySide, OtherEnd};
 use crate::finding::{Evidence, Row, row};
-use crate::findings::memory_evidence::{WayOut, rounded};
+use crate::findings::memory_evidence::{Remedy, rounded};
 use crate::findings::sampled_time::sampled_time;
 use crate::memory::memory_fixes::AVOID_COPY;
 use serde_json::Value;
@@ -75,7 +75,7 @@ pub(super) fn sites(found: &Found<'_>) -> Evidence {
 }
 
 /// What would end it.
-pub(super) fn way_out(found: &Found<'_>) -> WayOut {
+pub(super) fn remedy(found: &Found<'_>) -> Remedy {
     let how = match found.trip.other_end {
         OtherEnd::Same => {
             "in the source: work on the data where they lie, and neither copy is needed (where others may change them meanwhile, a \
@@ -86,5 +86,5 @@ pub(super) fn way_out(found: &Found<'_>) -> WayOut {
              block itself by its pointer"
         }
     };
-    WayOut::new(AVOID_COPY, how.to_owned())
+    Remedy::new(AVOID_COPY, how.to_owned())
 }

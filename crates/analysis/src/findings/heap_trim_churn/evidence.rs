@@ -4,7 +4,7 @@ use super::found::Found;
 use super::groups::Place;
 use crate::finding::{Evidence, milliseconds, row};
 use crate::findings::allocating_stack::Allocator;
-use crate::findings::memory_evidence::{WayOut, add_faults, add_off_cpu, parts, rounded};
+use crate::findings::memory_evidence::{Remedy, add_faults, add_off_cpu, parts, rounded};
 use crate::findings::other_allocators::keeping_pages;
 use crate::memory::memory_fixes::{ALLOCATOR_TUNABLES, MOST_MMAP_THRESHOLD, MallocSettings, REUSE_BUFFER};
 use crate::memory::released_pages::ReleaseKind;
@@ -77,9 +77,9 @@ fn glibc_settings(amplitude: u64) -> MallocSettings {
     MallocSettings { mmap_threshold: Some(mmap), trim_threshold: Some(trim), ..MallocSettings::default() }
 }
 
-fn tunables(found: &Found<'_>) -> Option<WayOut> {
+fn tunables(found: &Found<'_>) -> Option<Remedy> {
     let held = found.cost.held.bytes().as_mb();
-    let way = |how| WayOut::new(ALLOCATOR_TUNABLES, how);
+    let remedy = |how| Remedy::new(ALLOCATOR_TUNABLES, how);
     let glibc = |where_glibc: &str| {
         let settings = glibc_settings(found.cost.amplitude);
         let how = format!(
@@ -87,12 +87,12 @@ fn tunables(found: &Found<'_>) -> Option<WayOut> {
              process (the mmap threshold because the other setting ends what glibc learns of large blocks; \
              glibc.malloc.top_pad instead of the trim threshold has the heap grow in larger steps too)"
         );
-        WayOut { settings: Some(settings), ..way(how) }
+        Remedy { settings: Some(settings), ..remedy(how) }
     };
     match found.group.place {
         _ if asks_for_trim(found) => None,
         Place::Allocator(Some(Allocator::Glibc)) => Some(glibc("")),
-        Place::Allocator(Some(allocator)) => Some(way(format!("{} ({held:.1} MB)", keeping_pages(allocator)?))),
+        Place::Allocator(Some(allocator)) => Some(remedy(format!("{} ({held:.1} MB)", keeping_pages(allocator)?))),
         // Without a stack: whoever shrinks the heap of brk is glibc's, as a rule.
         Place::Stack(_) if found.group.kind == ReleaseKind::BrkTrim && found.stack.callers.is_empty() => {
             Some(glibc("where the allocator is that of glibc: "))
@@ -102,7 +102,7 @@ fn tunables(found: &Found<'_>) -> Option<WayOut> {
 }
 
 /// What would end it.
-pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
+pub(super) fn remedies(found: &Found<'_>) -> Vec<Remedy> {
     let keep = match found.group.place {
         _ if asks_for_trim(found) => {
             "in the source: call malloc_trim after work that is not done again soon, not after each round".to_owned()
@@ -120,7 +120,7 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
               one long-lived block behind them, so that what is free between two rounds stays in the heap"
             .to_owned(),
     };
-    std::iter::once(WayOut::new(REUSE_BUFFER, keep)).chain(tunables(found)).collect()
+    std::iter::once(Remedy::new(REUSE_BUFFER, keep)).chain(tunables(found)).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::groups::{Cause, Mode};
 use crate::finding::{Evidence, milliseconds, row};
 use crate::findings::allocating_stack::Allocator;
 use crate::findings::heap_trim_churn::groups::Place;
-use crate::findings::memory_evidence::{WayOut, add_off_cpu, parts, rounded};
+use crate::findings::memory_evidence::{Remedy, add_off_cpu, parts, rounded};
 use crate::memory::memory_fixes::{ADVISE_HUGE_PAGES, ALLOCATOR_TUNABLES, HUGE_PAGES};
 use serde_json::Value;
 use slowpath_tables::Quantity;
@@ -97,11 +97,11 @@ pub(super) fn saving(found: &Found<'_>) -> Evidence {
 }
 
 /// What would end it.
-pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
+pub(super) fn remedies(found: &Found<'_>) -> Vec<Remedy> {
     let group = found.group;
-    let mut ways = Vec::new();
+    let mut remedies = Vec::new();
     if !group.is_unasked() && found.mode != Mode::Never {
-        return ways;
+        return remedies;
     }
     let resident = (group.untouched + group.untouched_elsewhere).bytes().as_mb();
     let price = format!("{resident:.1} MB or more that nobody touched become resident with it");
@@ -111,17 +111,17 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
             "{where_glibc}GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 and later) has malloc ask for huge pages, and its heap grow in \
              steps of their size; {price}"
         );
-        WayOut { is_predicted: true, ..WayOut::new(HUGE_PAGES, how) }
+        Remedy { is_predicted: true, ..Remedy::new(HUGE_PAGES, how) }
     };
     match group.place {
-        Place::Allocator(Some(Allocator::Glibc)) => ways.push(glibc("")),
+        Place::Allocator(Some(Allocator::Glibc)) => remedies.push(glibc("")),
         // Without a stack: most memory is malloc's.
-        Place::Stack(_) if is_unknown => ways.push(glibc("where the memory is that of glibc's malloc: ")),
+        Place::Stack(_) if is_unknown => remedies.push(glibc("where the memory is that of glibc's malloc: ")),
         Place::Allocator(Some(Allocator::Jemalloc)) => {
             let how = format!(
                 "MALLOC_CONF=thp:always has jemalloc ask for huge pages (_RJEM_MALLOC_CONF in programs of Rust that link it); {price}"
             );
-            ways.push(WayOut::new(ALLOCATOR_TUNABLES, how));
+            remedies.push(Remedy::new(ALLOCATOR_TUNABLES, how));
         }
         _ => {}
     }
@@ -133,6 +133,6 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
         Place::Allocator(_) => "in the source: for large blocks, aligned_alloc(2 MiB, ...), and before the first use ",
     };
     let how = format!("{how}madvise(MADV_HUGEPAGE) on whole spans of 2 MiB; {price}");
-    ways.push(WayOut { is_predicted: true, ..WayOut::new(ADVISE_HUGE_PAGES, how) });
-    ways
+    remedies.push(Remedy { is_predicted: true, ..Remedy::new(ADVISE_HUGE_PAGES, how) });
+    remedies
 }

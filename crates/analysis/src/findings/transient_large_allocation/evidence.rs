@@ -3,7 +3,7 @@
 use super::found::Found;
 use crate::finding::{Evidence, milliseconds, row};
 use crate::findings::allocating_stack::Allocator;
-use crate::findings::memory_evidence::{WayOut, add_faults, add_off_cpu, parts, rounded};
+use crate::findings::memory_evidence::{Remedy, add_faults, add_off_cpu, parts, rounded};
 use crate::findings::never_used::NeverUsed;
 use crate::memory::cost_model::when_measured;
 use crate::memory::memory_blocks::Block;
@@ -125,7 +125,7 @@ pub(super) fn saving(found: &Found<'_>) -> Evidence {
 }
 
 /// The fixes that apply. Those outside of the source need an allocator that asked for the blocks.
-pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
+pub(super) fn remedies(found: &Found<'_>) -> Vec<Remedy> {
     let kept = found.group.most_in_a_process();
     let mut blocks = if kept == 1 { "one block".to_owned() } else { format!("{kept} blocks") };
     if found.group.peaks.len() > 1 {
@@ -139,26 +139,26 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
              they are, without a copy"
         )
     };
-    let mut ways = vec![WayOut::new(memory_fixes::REUSE_BUFFER, keep)];
+    let mut remedies = vec![Remedy::new(memory_fixes::REUSE_BUFFER, keep)];
     if !found.stack.through_allocator {
-        return ways;
+        return remedies;
     }
     let other =
         "an allocator that keeps what was freed for a while (jemalloc, mimalloc, tcmalloc), by LD_PRELOAD or linked in";
-    let other = WayOut::new(memory_fixes::REPLACE_ALLOCATOR, other.to_owned());
+    let other = Remedy::new(memory_fixes::REPLACE_ALLOCATOR, other.to_owned());
     let populate =
         "in the source: madvise(MADV_POPULATE_WRITE) on a block before it is used brings all pages in one call";
-    let populate = WayOut::new(memory_fixes::POPULATE_AT_MAP, populate.to_owned());
+    let populate = Remedy::new(memory_fixes::POPULATE_AT_MAP, populate.to_owned());
     match found.stack.allocator {
         None | Some(Allocator::Glibc) => {}
         Some(Allocator::Musl) => {
-            ways.extend([other, populate]);
-            return ways;
+            remedies.extend([other, populate]);
+            return remedies;
         }
         // Settings of glibc are nothing to others, and none of theirs is known to keep blocks that they map one by one.
         Some(_) => {
-            ways.push(populate);
-            return ways;
+            remedies.push(populate);
+            return remedies;
         }
     }
     let length = Bytes(found.cost.length);
@@ -168,9 +168,9 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
             "where the allocator is that of glibc: GLIBC_TUNABLES={settings} makes it keep such blocks, at the price of \
              memory that stays with the process; other allocators have settings of their own"
         );
-        ways.push(WayOut { settings: Some(settings), ..WayOut::new(memory_fixes::ALLOCATOR_TUNABLES, how) });
+        remedies.push(Remedy { settings: Some(settings), ..Remedy::new(memory_fixes::ALLOCATOR_TUNABLES, how) });
     }
-    ways.push(other);
+    remedies.push(other);
     // Where the program asked for huge pages and has them, asking once more changes nothing.
     let huge_page = found.memory.facts.tables.manifest.host.huge_page();
     let has_huge = found.cost.huge_faults.saturating_mul(huge_page.0) > found.cost.touched / 2;
@@ -179,8 +179,8 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
             "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 asks for huge pages (glibc 2.35 and later): one fault for {} MiB",
             huge_page.0 >> 20
         );
-        ways.push(WayOut::new(memory_fixes::HUGE_PAGES, huge));
+        remedies.push(Remedy::new(memory_fixes::HUGE_PAGES, huge));
     }
-    ways.push(populate);
-    ways
+    remedies.push(populate);
+    remedies
 }

@@ -2,7 +2,7 @@
 
 use super::found::Found;
 use crate::finding::{Evidence, row};
-use crate::findings::memory_evidence::{WayOut, add_faults, rounded};
+use crate::findings::memory_evidence::{Remedy, add_faults, rounded};
 use crate::memory::memory_fixes;
 use serde_json::Value;
 use slowpath_tables::{Bytes, PAGE_SIZE, Quantity};
@@ -50,7 +50,7 @@ pub(super) fn looked_at(found: &Found<'_>) -> Evidence {
 }
 
 /// The change of the source, with how much is used.
-pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
+pub(super) fn remedies(found: &Found<'_>) -> Vec<Remedy> {
     let mib = |bytes: Bytes| bytes.0 as f64 / f64::from(1 << 20);
     let Quantity { value, .. } = found.cost.unused_pages();
     let used = match found.cost.used_to {
@@ -63,5 +63,5 @@ pub(super) fn ways_out(found: &Found<'_>) -> Vec<WayOut> {
          vector of n elements). {:.2} MiB stay untouched then",
         mib(Bytes((value * PAGE_SIZE as f64) as u64))
     );
-    vec![WayOut::new(memory_fixes::RIGHT_SIZE_BUFFER, how)]
+    vec![Remedy::new(memory_fixes::RIGHT_SIZE_BUFFER, how)]
 }
