@@ -6,8 +6,8 @@
 
 use crate::findings::allocating_stack::AllocatingStacks;
 use crate::findings::heap_trim_churn::groups::Place;
+use crate::memory::huge_page_requests::HugePageRequest;
 use crate::memory::huge_page_spans::{Mapping, Span, Spans};
-use crate::memory::huge_page_wishes::Wish;
 use crate::processes::Processes;
 use slowpath_tables::{Pages, ProcessKey};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -78,7 +78,7 @@ impl Cause {
     fn of(span: &Span, mode: Mode) -> Self {
         match mode {
             Mode::Never => Self::SwitchedOff,
-            Mode::Asked if span.wish != Wish::Asked => Self::NotAsked,
+            Mode::Asked if span.request != HugePageRequest::Asked => Self::NotAsked,
             _ if !span.was_whole => Self::GrewLater,
             _ => Self::NotGiven,
         }
@@ -124,7 +124,7 @@ pub(crate) fn groups(
 ) -> Vec<Missed> {
     let mut programs: HashMap<ProcessKey, String> = HashMap::new();
     let mut members: BTreeMap<(String, Place), Vec<(u32, usize)>> = BTreeMap::new();
-    let is_meant = |span: &Span| span.is_whole && !span.has_others && span.wish != Wish::Refused;
+    let is_meant = |span: &Span| span.is_whole && !span.has_others && span.request != HugePageRequest::Refused;
     for (number, span) in (0u32..).zip(&spans.spans).filter(|(_, span)| is_meant(span)) {
         let program = programs.entry(span.process).or_insert_with(|| processes.name(span.process));
         let stack = stacks.number(span.stack);

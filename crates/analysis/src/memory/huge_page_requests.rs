@@ -15,9 +15,9 @@ const EXCEPT_ADVISED: u32 = 2;
 /// Generations of processes that a setting is looked for: more than any tree has.
 const MOST_GENERATIONS: usize = 64;
 
-/// What a program said about huge pages at an address.
+/// What a program requested of huge pages at an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Wish {
+pub enum HugePageRequest {
     /// Nothing.
     #[default]
     Unsaid,
@@ -27,8 +27,8 @@ pub enum Wish {
     Refused,
 }
 
-/// The wishes of all processes at a moment.
-pub(crate) struct Wishes<'a> {
+/// What all processes said about huge pages up to a moment.
+pub(crate) struct HugePageRequests<'a> {
     calls: &'a [MemoryCall],
     /// Bytes of one of the kernel's pages.
     page: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Wishes<'a> {
     parents: IntegerMap<ProcessKey, (ProcessKey, Nanos)>,
 }
 
-impl<'a> Wishes<'a> {
+impl<'a> HugePageRequests<'a> {
     /// Before the first call.
     pub fn new(tables: &'a Tables) -> Self {
         let mut settings: IntegerMap<ProcessKey, Vec<(Nanos, u32)>> = IntegerMap::default();
@@ -116,14 +116,14 @@ impl<'a> Wishes<'a> {
     }
 
     /// What holds at an address.
-    pub fn at(&self, process: ProcessKey, ts: Nanos, address: u64) -> Wish {
+    pub fn at(&self, process: ProcessKey, ts: Nanos, address: u64) -> HugePageRequest {
         let advice = self.advised.get(&process).and_then(|space| space.part_at(address)).map(|part| part.owner);
         let setting = self.setting(process, ts);
         match advice {
-            Some(MADV_NOHUGEPAGE) => Wish::Refused,
-            Some(_) if setting == 0 || setting & EXCEPT_ADVISED != 0 => Wish::Asked,
-            None if setting == 0 => Wish::Unsaid,
-            _ => Wish::Refused,
+            Some(MADV_NOHUGEPAGE) => HugePageRequest::Refused,
+            Some(_) if setting == 0 || setting & EXCEPT_ADVISED != 0 => HugePageRequest::Asked,
+            None if setting == 0 => HugePageRequest::Unsaid,
+            _ => HugePageRequest::Refused,
         }
     }
 
