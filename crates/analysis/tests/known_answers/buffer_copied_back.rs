@@ -369,7 +369,7 @@ fn near_misses_are_no_finding() {
         ("compared", &compared),
         ("few samples", &few),
         ("by another process", &by_another),
-        ("only faults, which are billed elsewhere", &cheap),
+        ("only faults, which are counted elsewhere", &cheap),
         ("recorded without arguments", &forgotten),
     ];
     for (name, copies) in all {
@@ -411,7 +411,7 @@ fn confidence_is_lower_where_the_claim_or_the_size_is_uncertain() {
 
 proptest! {
     #[test]
-    fn no_sample_is_billed_twice_whatever_is_copied_where(
+    fn no_sample_is_counted_twice_whatever_is_copied_where(
         copies in prop::collection::vec((0..5u64, 0..5u64, 0..LENGTH, any::<bool>()), 0..300),
         stacks in prop::collection::vec(any::<bool>(), 5),
     ) {
@@ -423,7 +423,7 @@ proptest! {
             program.sample(at(*to, *offset), at(*from, *offset), if *in_kernel { FAULT } else { COPY_IN });
         }
         let in_user_code = copies.iter().filter(|(to, from, _, in_kernel)| to != from && !in_kernel).count();
-        let billed: f64 = program.found().iter().map(|finding| finding.cost.value).sum();
-        prop_assert!(billed <= in_user_code as f64, "{} of {}", billed, in_user_code);
+        let counted: f64 = program.found().iter().map(|finding| finding.cost.value).sum();
+        prop_assert!(counted <= in_user_code as f64, "{} of {}", counted, in_user_code);
     }
 }

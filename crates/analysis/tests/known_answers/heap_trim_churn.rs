@@ -176,7 +176,7 @@ fn the_predicted_saving_has_what_was_measured_that_durations_lack_and_the_cost_h
 }
 
 #[test]
-fn a_heap_that_is_trimmed_and_grows_again_100_times_is_found_with_its_bill() {
+fn a_heap_that_is_trimmed_and_grows_again_100_times_is_found_with_its_cost() {
     let finding = Program::new().heap(101).found().unwrap();
     // 400 us in faults, 10 in growing, 50 in shrinking, a hundred times: what was first touched or last given back is no part.
     assert!((finding.cost.value - 0.46 * 100.0).abs() < 1e-9, "{:?}", finding.cost);

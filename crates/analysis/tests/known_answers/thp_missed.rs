@@ -163,7 +163,7 @@ fn assert_near(found: Quantity, expected: [f64; 3]) {
 }
 
 #[test]
-fn memory_of_malloc_that_is_filled_in_small_pages_is_found_with_its_bill() {
+fn memory_of_malloc_that_is_filled_in_small_pages_is_found_with_its_cost() {
     // 64 MiB from the second page on, as malloc maps them: 31 whole spans.
     let finding = Program::new().map(AT + 4096, 64 * MIB, MALLOC).touch(AT + 4096, 64 * MIB).calibrated(true).found();
     let finding = finding.unwrap();
@@ -308,7 +308,7 @@ fn near_misses_are_no_finding() {
 }
 
 #[test]
-fn what_does_not_stay_is_billed_elsewhere() {
+fn what_does_not_stay_is_counted_elsewhere() {
     let names = |program: Program| -> Vec<String> { program.all().into_iter().map(|one| one.name).collect() };
     let mut blocks = Program::new();
     for _ in 0..10 {

@@ -143,7 +143,7 @@ fn cell<'a>(finding: &'a Finding, column: &str) -> &'a Value {
 }
 
 #[test]
-fn a_table_of_which_a_tenth_is_used_is_billed_for_the_rest() {
+fn a_table_of_which_a_tenth_is_used_is_found_with_the_rest() {
     let finding = Program::table(ANONYMOUS, behind).one();
     assert_eq!(
         finding.title,
@@ -239,7 +239,7 @@ fn what_is_used_or_small_or_cheap_or_not_known_is_no_finding() {
 }
 
 #[test]
-fn a_page_that_is_faulted_twice_is_billed_once() {
+fn a_page_that_is_faulted_twice_is_counted_once() {
     let mut program = Program::table(ANONYMOUS, behind);
     program.touch(200 * MS, 0..PAGES);
     let finding = program.one();
@@ -247,7 +247,7 @@ fn a_page_that_is_faulted_twice_is_billed_once() {
 }
 
 #[test]
-fn faults_before_pages_were_given_back_are_not_billed() {
+fn faults_before_pages_were_given_back_are_not_counted() {
     let mut program = Program::table(ANONYMOUS, behind);
     program.call(MemoryCallKind::Madvise, 100 * MS, 4);
     program.touch(200 * MS, 0..PAGES / 10 * 8);

@@ -5,12 +5,12 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// What a program can be billed for its own faults and memory calls for. On a machine that is short of memory, files are read again
+/// What can be found of a program's own faults and memory calls. On a machine that is short of memory, files are read again
 /// and other threads reclaim: that is found too, and true.
 pub const ABOUT_MEMORY: [&str; 4] =
     ["transient_large_allocation", "heap_trim_churn", "unused_touched_pages", "thp_missed"];
 
-/// With what the bills of memory are recorded.
+/// With what the findings about memory are recorded.
 pub const MEMORY: [&str; 4] = ["--quiet", "--memory-calls", "--stacks", "fault,alloc"];
 
 /// Builds a case.

@@ -36,7 +36,7 @@ fn found(analysis: &Value) -> Vec<&Value> {
 }
 
 #[test]
-fn a_block_for_every_frame_is_found_with_its_function_and_bill_and_its_twins_are_not() {
+fn a_block_for_every_frame_is_found_with_its_function_and_cost_and_its_twins_are_not() {
     if !root() {
         return;
     }

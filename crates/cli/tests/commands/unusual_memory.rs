@@ -206,12 +206,12 @@ fn every_fault_is_recorded_and_no_finding_tells_more_than_there_is_or_of_a_mallo
     recorded.together.assert_whole();
     let names = PROGRAMS.iter().map(|(name, ..)| *name).chain(["java", "java-kept", "killed"]);
     for name in names.filter(|name| recorded.has(name)) {
-        let mut billed = 0.0;
+        let mut counted = 0.0;
         for finding in recorded.findings(name) {
             let ends = ["low", "value", "high"].map(|end| finding["cost"][end].as_f64().unwrap());
             assert!(0.0 <= ends[0] && ends[0] <= ends[1] && ends[1] <= ends[2], "{finding:#}");
             assert!((0.0..=1.0).contains(&finding["subject"]["share"].as_f64().unwrap()), "{finding:#}");
-            billed += number(finding, "faults");
+            counted += number(finding, "faults");
             // Only the program that is killed asks glibc's malloc, and a Java machine for what is its own.
             let text = finding.to_string();
             let of_glibc = text.contains("GLIBC_TUNABLES") || text.contains("glibc.malloc");
@@ -219,12 +219,12 @@ fn every_fault_is_recorded_and_no_finding_tells_more_than_there_is_or_of_a_mallo
         }
         let processes = slowpath_analysis::LaunchFacts::new(&recorded.together.tables).completeness().processes.clone();
         let faults: u64 = processes.iter().filter(|process| process.name == name).map(|process| process.kernel()).sum();
-        assert!(faults > 0 && billed <= faults as f64, "{name}: {billed} faults are billed of {faults}");
+        assert!(faults > 0 && counted <= faults as f64, "{name}: {counted} faults are counted of {faults}");
     }
 }
 
 #[test]
-fn pages_that_jemalloc_purges_are_billed_with_its_own_settings_and_those_it_keeps_are_not() {
+fn pages_that_jemalloc_purges_are_found_with_its_own_settings_and_those_it_keeps_are_not() {
     let Some(recorded) = recorded().filter(|recorded| recorded.has("jemalloc")) else { return };
     let finding = recorded.one("jemalloc", CHURN);
     // The first round's pages are new.
@@ -235,7 +235,7 @@ fn pages_that_jemalloc_purges_are_billed_with_its_own_settings_and_those_it_keep
 }
 
 #[test]
-fn blocks_that_mimalloc_maps_one_by_one_are_billed_without_a_setting_that_nothing_heeds() {
+fn blocks_that_mimalloc_maps_one_by_one_are_found_without_a_setting_that_nothing_heeds() {
     let Some(recorded) = recorded().filter(|recorded| recorded.has("mimalloc")) else { return };
     // On a busy machine the library's unwinding table can come after its first calls: their stacks end early, and they are findings
     // of their own then, which say how little is known of them; a single call with such a stack repeats nothing, and can only be
@@ -256,7 +256,7 @@ fn blocks_that_mimalloc_maps_one_by_one_are_billed_without_a_setting_that_nothin
 }
 
 #[test]
-fn of_a_static_program_with_musl_the_bill_is_right_and_who_asked_is_said_to_be_unknown() {
+fn of_a_static_program_with_musl_the_cost_is_right_and_who_asked_is_said_to_be_unknown() {
     let Some(recorded) = recorded().filter(|recorded| recorded.has("musl")) else { return };
     let finding = recorded.one("musl", TRANSIENT);
     assert_near(number(finding, "operations"), 12.0, 0.0);
@@ -267,7 +267,7 @@ fn of_a_static_program_with_musl_the_bill_is_right_and_who_asked_is_said_to_be_u
 }
 
 #[test]
-fn what_the_runtime_of_go_gives_back_is_billed_and_nobody_but_who_asked_is_named_for_it() {
+fn what_the_runtime_of_go_gives_back_is_found_and_nobody_but_who_asked_is_named_for_it() {
     let Some(recorded) = recorded().filter(|recorded| recorded.has("go")) else { return };
     for name in ["go", "go-stripped"] {
         let (findings, came_back) = (recorded.findings(name), recorded.said(name, "minflt"));
@@ -282,23 +282,23 @@ fn what_the_runtime_of_go_gives_back_is_billed_and_nobody_but_who_asked_is_named
                 assert_nobody_is_named(finding);
             }
         }
-        // Not the first round's pages, which are new, nor what its collector used again. Without names there are several bills, by stack,
+        // Not the first round's pages, which are new, nor what its collector used again. Without names there are several findings, by stack,
         // and some are too small to tell.
-        let billed: f64 = findings.iter().map(|finding| number(finding, "faults")).sum();
+        let counted: f64 = findings.iter().map(|finding| number(finding, "faults")).sum();
         let least = if name == "go" { 0.8 } else { 0.4 };
-        assert!(billed <= came_back * 1.02 && billed >= came_back * least, "{name}: {billed} of {came_back}");
+        assert!(counted <= came_back * 1.02 && counted >= came_back * least, "{name}: {counted} of {came_back}");
     }
     recorded.none("go-kept");
     recorded.none("stripped-kept");
 }
 
 #[test]
-fn a_java_heap_that_shrinks_is_billed_with_the_machines_own_setting_and_one_that_stays_is_not() {
+fn a_java_heap_that_shrinks_is_found_with_the_machines_own_setting_and_one_that_stays_is_not() {
     let Some(recorded) = recorded().filter(|recorded| recorded.has("java")) else { return };
     for name in ["java", "java-kept"] {
         let (findings, all) = (recorded.findings(name), recorded.said(name, "minflt"));
         println!("{findings:#?} {}", recorded.together.printed(name));
-        let mut billed = 0.0;
+        let mut counted = 0.0;
         for finding in findings {
             if finding["name"] == NEVER_USED {
                 // The bits that its collector marks are cleared again: what they were for cannot be seen from outside, and that is said.
@@ -311,15 +311,15 @@ fn a_java_heap_that_shrinks_is_billed_with_the_machines_own_setting_and_one_that
             }
             assert_eq!(finding["name"], TRANSIENT, "{finding:#}");
             assert!(finding.to_string().contains("-Xms as large as -Xmx"), "{finding:#}");
-            billed += number(finding, "faults");
+            counted += number(finding, "faults");
         }
-        assert!(billed <= all * 1.05, "{name}: {billed} of {all}");
-        assert!(name == "java" || billed == 0.0, "{billed}");
+        assert!(counted <= all * 1.05, "{name}: {counted} of {all}");
+        assert!(name == "java" || counted == 0.0, "{counted}");
     }
 }
 
 #[test]
-fn blocks_with_huge_pages_are_billed_for_the_bytes_that_they_brought() {
+fn blocks_with_huge_pages_are_counted_with_the_bytes_that_they_brought() {
     let Some(recorded) = recorded() else { return };
     // As few faults, of small pages. Beside something else they can take longer than a millisecond, which is reported then; they are not huge.
     for finding in recorded.findings("huge-sparse") {
@@ -342,7 +342,7 @@ fn blocks_with_huge_pages_are_billed_for_the_bytes_that_they_brought() {
 }
 
 #[test]
-fn reserved_huge_pages_are_billed_where_there_are_any_and_what_mmap_refuses_is_no_block() {
+fn reserved_huge_pages_are_counted_where_there_are_any_and_what_mmap_refuses_is_no_block() {
     let Some(recorded) = recorded() else { return };
     let refused = recorded.said("huge-reserved", "refused");
     if refused > 0.0 {
@@ -374,7 +374,7 @@ fn a_program_that_its_control_group_kills_is_recorded_to_the_last_fault() {
 }
 
 #[test]
-fn pages_that_forks_copy_are_in_no_bill_and_those_that_are_touched_first_are() {
+fn pages_that_forks_copy_are_in_no_finding_and_those_that_are_touched_first_are() {
     let Some(recorded) = recorded() else { return };
     // Children that copy all of the parent's memory, and parents that copy theirs: nothing that somebody asked for.
     for name in ["fork-children", "fork-parent"] {

@@ -260,7 +260,7 @@ fn what_one_side_did_not_record_is_a_gap_and_never_zero() {
 }
 
 #[test]
-fn the_screen_has_the_three_lines_of_the_hidden_bill_and_fits_its_columns() {
+fn the_screen_has_the_three_lines_of_the_hidden_costs_and_fits_its_columns() {
     let text = printed(&compare_recordings(&[plain(20)], &[plain(0)], false), &Style::PLAIN);
     let words: Vec<String> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     let has = |line: &str| assert!(words.iter().any(|one| one.starts_with(line)), "{line}: {text}");

@@ -120,7 +120,7 @@ impl Program {
 }
 
 #[test]
-fn a_frame_that_is_mapped_touched_and_unmapped_300_times_is_found_with_its_bill() {
+fn a_frame_that_is_mapped_touched_and_unmapped_300_times_is_found_with_its_cost() {
     let finding = Program::new().frames(300).found().unwrap();
     // 338 us in faults, 10 in mmap, 50 in munmap, 300 times.
     assert!((finding.cost.value - 0.398 * 300.0).abs() < 1e-9, "{:?}", finding.cost);
@@ -186,7 +186,7 @@ fn blocks_of_the_java_machine_are_kept_by_its_own_setting() {
 }
 
 #[test]
-fn copies_after_a_fork_are_not_billed_and_the_first_touches_are() {
+fn copies_after_a_fork_are_not_counted_and_the_first_touches_are() {
     // A child is made in the middle of every operation, and all pages are written once more.
     let forked = |tables: &mut Tables| {
         for frame in 0..300 {
