@@ -11,7 +11,7 @@ use std::path::Path;
 pub(crate) struct Site(OwnedFd);
 
 /// What a path of a URL names.
-pub(crate) enum Found {
+pub(crate) enum SiteEntry {
     /// A regular file, and what it is called.
     File(File, String),
     /// A directory, whose pages stand below a path that ends with a slash.
@@ -26,7 +26,7 @@ impl Site {
 
     /// What the escaped path of a URL, without its first slash, names here. Nothing hidden (a name that begins with a dot), nothing
     /// behind a symbolic link, nothing on which an open waits.
-    pub(crate) fn find(&self, path: &str) -> Option<Found> {
+    pub(crate) fn find(&self, path: &str) -> Option<SiteEntry> {
         let mut path = unescaped(path)?;
         if path.is_empty() || path.ends_with('/') {
             path.push_str("index.html");
@@ -37,9 +37,9 @@ impl Site {
         let file = File::from(beneath(&self.0, &path).ok()?);
         let metadata = file.metadata().ok()?;
         if metadata.is_dir() {
-            return Some(Found::Directory);
+            return Some(SiteEntry::Directory);
         }
-        metadata.is_file().then_some(Found::File(file, path))
+        metadata.is_file().then_some(SiteEntry::File(file, path))
     }
 }
 
@@ -130,12 +130,12 @@ mod tests {
         nix_fifo(&site.join("fifo"));
         let served = Site::open(&site).unwrap();
         let text = |path: &str| match served.find(path) {
-            Some(Found::File(mut file, _)) => {
+            Some(SiteEntry::File(mut file, _)) => {
                 let mut text = String::new();
                 file.read_to_string(&mut text).unwrap();
                 Some(text)
             }
-            Some(Found::Directory) => Some("a directory".to_owned()),
+            Some(SiteEntry::Directory) => Some("a directory".to_owned()),
             None => None,
         };
         let found = [("", "i"), ("a%20b.css", "ab"), ("sub", "a directory"), ("sub/", "s"), ("sub/index.html", "s")];

@@ -5,7 +5,7 @@
 //! connection of the user who serves it, that asks for this very address (no other name that leads here), and knows the secret of this
 //! server: it stands in the page's URL, and in a cookie for what the page asks for by absolute paths.
 
-use crate::beneath::{Found, Site, media_type};
+use crate::beneath::{Site, SiteEntry, media_type};
 use crate::pages::{Page, Source};
 use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, COOKIE, HOST, HeaderValue, LOCATION, SET_COOKIE};
@@ -182,8 +182,8 @@ async fn answer(served: Arc<Served>, request: Request<Incoming>) -> Result<Respo
         return Ok(empty(StatusCode::NOT_FOUND));
     };
     let (file, name) = match found {
-        Found::File(file, name) => (file, name),
-        Found::Directory => return Ok(below(request.uri().path())),
+        SiteEntry::File(file, name) => (file, name),
+        SiteEntry::Directory => return Ok(below(request.uri().path())),
     };
     // The very file that was opened, with what its service knows of ranges.
     let mut service = ServeFile::new(format!("/proc/self/fd/{}", file.as_raw_fd()));

@@ -6,7 +6,7 @@
 
 use crate::context::Context;
 use crate::events::{event_header, record};
-use crate::file_rows::{Files, Overlays, Place};
+use crate::file_rows::{Files, HostPaths, Overlays};
 use crate::mounts::Mount;
 use crate::names::Names;
 use crate::record_kinds;
@@ -88,7 +88,7 @@ pub fn keep_reported_once(bytes: &[u8]) -> (Vec<u8>, Losses) {
 /// Decodes records as they come.
 #[derive(Default)]
 pub struct Decoder {
-    place: Place,
+    host_paths: HostPaths,
     context: Context,
     names: Names,
     stacks: Stacks,
@@ -107,7 +107,7 @@ impl Decoder {
     /// For processes that see these mounts, in a lab on this device.
     pub fn new(mounts: Vec<Mount>, lab_dev: Option<u64>) -> Self {
         let overlays = Overlays::of(&mounts);
-        Self { place: Place { mounts, lab_dev }, overlays, ..Self::default() }
+        Self { host_paths: HostPaths { mounts, lab_dev }, overlays, ..Self::default() }
     }
 
     /// Keeps what is needed to check copied stacks, see [`Decoder::stack_audit`].
@@ -131,11 +131,11 @@ impl Decoder {
 
     /// Rows of the next records, which must be whole ones; those of files come from [`Decoder::files`].
     pub fn feed(&mut self, bytes: &[u8]) -> Tables {
-        let Self { context, names, stacks, copies, place, kernel_symbols, .. } = self;
-        let mut to = Decoding { out: Tables::default(), context, stacks, place, names, kernel_symbols };
+        let Self { context, names, stacks, copies, host_paths, kernel_symbols, .. } = self;
+        let mut to = Decoding { out: Tables::default(), context, stacks, host_paths, names, kernel_symbols };
         let unreadable = for_each_record(bytes, |kind, bytes| {
             if let Some(copies) = copies {
-                copies.learn(kind, bytes, |file| to.place.path(to.names, file));
+                copies.learn(kind, bytes, |file| to.host_paths.path(to.names, file));
             }
             if let Some(kind) = record_kinds::of(kind) {
                 (kind.decode)(bytes, &mut to);
@@ -161,7 +161,7 @@ impl Decoder {
     /// Joins rows with the files that they mean, and remembers those.
     fn settle(&mut self, rows: &mut Tables) {
         let fresh = self.names.take_fresh();
-        self.overlays.join(rows, &self.names, &fresh, &self.place);
+        self.overlays.join(rows, &self.names, &fresh, &self.host_paths);
         self.fresh.extend(fresh);
         self.files.want(rows);
     }
@@ -169,14 +169,14 @@ impl Decoder {
     /// Rows of the files that rows named since this was asked last, and of those of which more is known now. By name only:
     /// files are not examined here.
     pub fn files(&mut self) -> Vec<File> {
-        self.files.rows(&self.names, &std::mem::take(&mut self.fresh), &self.place, false)
+        self.files.rows(&self.names, &std::mem::take(&mut self.fresh), &self.host_paths, false)
     }
 
     /// What was kept for later records, and the last rows of files. The manifest holds the counters of decoding.
     pub fn finish(mut self) -> Tables {
         let mut out = Tables { execs: self.context.release_all(), ..Tables::default() };
         self.settle(&mut out);
-        out.files = self.files.rows(&self.names, &self.fresh, &self.place, true);
+        out.files = self.files.rows(&self.names, &self.fresh, &self.host_paths, true);
         out.manifest.counters.insert(UNREADABLE_BYTES.to_owned(), self.unreadable_bytes);
         out
     }

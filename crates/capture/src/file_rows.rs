@@ -11,15 +11,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// Path of the pages of a block device itself: its file system's metadata (directories, inodes, extents).
 pub const METADATA: &str = "[file system metadata]";
 
-/// Where the recorded processes see files.
+/// Which paths files have on the host, by where the recorded processes see them.
 #[derive(Default)]
-pub(crate) struct Place {
+pub(crate) struct HostPaths {
     pub(crate) mounts: Vec<Mount>,
     /// The lab's image mirrors the host's paths.
     pub(crate) lab_dev: Option<u64>,
 }
 
-impl Place {
+impl HostPaths {
     /// Canonical host path of a file that has one.
     pub(crate) fn path(&self, names: &Names, file: FileKey) -> Option<String> {
         let inside = names.path(file)?;
@@ -62,7 +62,13 @@ impl Files {
     }
 
     /// Rows of the files that are new, and of those of which `fresh` names, or the end, tell more.
-    pub(crate) fn rows(&mut self, names: &Names, fresh: &BTreeSet<FileKey>, place: &Place, is_end: bool) -> Vec<File> {
+    pub(crate) fn rows(
+        &mut self,
+        names: &Names,
+        fresh: &BTreeSet<FileKey>,
+        host_paths: &HostPaths,
+        is_end: bool,
+    ) -> Vec<File> {
         let mut due = std::mem::take(&mut self.wanted);
         if is_end {
             // A directory may have been reported anew: paths of all files are looked at once more.
@@ -71,12 +77,12 @@ impl Files {
             due.extend(fresh.iter().filter(|file| self.reported.contains_key(file)));
             due.extend(&self.pathless);
         }
-        due.into_iter().filter_map(|file| self.row(file, names, place)).collect()
+        due.into_iter().filter_map(|file| self.row(file, names, host_paths)).collect()
     }
 
     /// The row of a file, unless the very same was reported. A file without a path is called by its last name in brackets.
-    fn row(&mut self, file: FileKey, names: &Names, place: &Place) -> Option<File> {
-        let path = place.path(names, file);
+    fn row(&mut self, file: FileKey, names: &Names, host_paths: &HostPaths) -> Option<File> {
+        let path = host_paths.path(names, file);
         let is_pathless = path.is_none() && file.ino != 0;
         let path = path.unwrap_or_else(|| match file.ino {
             0 => METADATA.to_owned(),
@@ -120,24 +126,24 @@ impl Overlays {
     }
 
     /// Moves rows, by what is known now; `fresh` are the files that were named since the last time.
-    pub(crate) fn join(&mut self, rows: &mut Tables, names: &Names, fresh: &BTreeSet<FileKey>, place: &Place) {
+    pub(crate) fn join(&mut self, rows: &mut Tables, names: &Names, fresh: &BTreeSet<FileKey>, host_paths: &HostPaths) {
         if self.devices.is_empty() {
             return;
         }
         self.incomplete.extend(fresh.iter().filter(|file| !self.devices.contains(&file.dev)));
         for file in std::mem::take(&mut self.incomplete) {
-            let Some(path) = place.path(names, file) else {
+            let Some(path) = host_paths.path(names, file) else {
                 self.incomplete.insert(file);
                 continue;
             };
             let slot = self.below.entry(path).or_insert(file);
-            if place.lab_dev == Some(file.dev) {
+            if host_paths.lab_dev == Some(file.dev) {
                 *slot = file;
             }
         }
         let mut known: HashMap<FileKey, Option<FileKey>> = HashMap::new();
         let mut moved = |file: FileKey| -> Option<FileKey> {
-            let find = || self.below.get(place.path(names, file)?.as_str()).copied();
+            let find = || self.below.get(host_paths.path(names, file)?.as_str()).copied();
             if self.devices.contains(&file.dev) { *known.entry(file).or_insert_with(find) } else { None }
         };
         for exec in &mut rows.execs {

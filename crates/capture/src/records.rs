@@ -4,7 +4,7 @@
 
 use crate::context::Context;
 use crate::events::Record;
-use crate::file_rows::Place;
+use crate::file_rows::HostPaths;
 use crate::names::Names;
 use crate::stack::Stacks;
 use slowpath_recording::Tables;
@@ -15,7 +15,7 @@ pub(crate) struct Decoding<'a> {
     pub(crate) out: Tables,
     pub(crate) context: &'a mut Context,
     pub(crate) stacks: &'a mut Stacks,
-    pub(crate) place: &'a Place,
+    pub(crate) host_paths: &'a HostPaths,
     pub(crate) names: &'a mut Names,
     /// Names of the kernel's functions.
     pub(crate) kernel_symbols: &'a mut Vec<(u64, String)>,

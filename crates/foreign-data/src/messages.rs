@@ -54,7 +54,7 @@ pub fn unwind_table(bytes: &[u8]) {
             return;
         }
     }
-    if let wire::Received::Message(_, Some(table)) = wire::receive::<wire::Answer>(&other, Wait::Never) {
+    if let wire::Received::Message(_, Some(table)) = wire::receive::<wire::TableAnswer>(&other, Wait::Never) {
         let _ = (wire::is_sealed(&table), wire::seen(&table));
     }
     let _ = wire::receive::<wire::Mapped>(&other, Wait::Never);

@@ -18,7 +18,7 @@ const PAYLOADS: usize = FIRST_WORD + WORDS * LINE;
 
 /// The memory of one pair.
 #[derive(Clone, Debug)]
-struct Place {
+struct PairMemory {
     memory: Arc<SharedMemory>,
     largest: usize,
 }
@@ -26,14 +26,14 @@ struct Place {
 /// One end's view of it: a clone is for the other end.
 #[derive(Clone, Debug)]
 pub(crate) struct Mailbox {
-    place: Place,
+    pair: PairMemory,
     /// Copies of a request and of its reply, of who answers: nothing may read the shared memory itself while the other process could
     /// write there.
     request: Vec<u8>,
     reply: Vec<u8>,
 }
 
-impl Place {
+impl PairMemory {
     #[inline]
     fn put(&self, length_at: usize, at: usize, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() > self.largest {
@@ -61,33 +61,33 @@ impl Mailbox {
     /// For payloads up to `largest`.
     pub(crate) fn new(largest: usize) -> io::Result<Self> {
         let memory = Arc::new(SharedMemory::new(PAYLOADS + 2 * largest)?);
-        Ok(Self { place: Place { memory, largest }, request: Vec::new(), reply: Vec::new() })
+        Ok(Self { pair: PairMemory { memory, largest }, request: Vec::new(), reply: Vec::new() })
     }
 
     /// One of four words for the transport's own use, zero at first.
     #[inline]
     pub(crate) fn word(&self, index: usize) -> &AtomicU32 {
-        self.place.memory.word(FIRST_WORD + index.min(WORDS - 1) * LINE)
+        self.pair.memory.word(FIRST_WORD + index.min(WORDS - 1) * LINE)
     }
 
     /// Places a request.
     #[inline]
     pub(crate) fn put_request(&self, request: &[u8]) -> io::Result<()> {
-        self.place.put(REQUEST_LENGTH, PAYLOADS, request)
+        self.pair.put(REQUEST_LENGTH, PAYLOADS, request)
     }
 
     /// Takes the reply.
     #[inline]
     pub(crate) fn take_reply(&self, reply: &mut Vec<u8>) -> io::Result<()> {
-        self.place.take(REPLY_LENGTH, PAYLOADS + self.place.largest, reply)
+        self.pair.take(REPLY_LENGTH, PAYLOADS + self.pair.largest, reply)
     }
 
     /// Takes the request, has it answered, and places the reply.
     #[inline(always)]
     pub(crate) fn answer(&mut self, answer: &mut Answer) -> io::Result<()> {
-        self.place.take(REQUEST_LENGTH, PAYLOADS, &mut self.request)?;
+        self.pair.take(REQUEST_LENGTH, PAYLOADS, &mut self.request)?;
         self.reply.clear();
         answer(&self.request, &mut self.reply);
-        self.place.put(REPLY_LENGTH, PAYLOADS + self.place.largest, &self.reply)
+        self.pair.put(REPLY_LENGTH, PAYLOADS + self.pair.largest, &self.reply)
     }
 }

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 /// What kind of thing was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum TraceKind {
     /// A lab's directory.
     Directory,
     /// A cgroup with a throttle, or with the limits of a launch.
@@ -29,7 +29,7 @@ pub enum Kind {
 #[derive(Clone, Debug)]
 pub struct Trace {
     /// What it is.
-    pub kind: Kind,
+    pub kind: TraceKind,
     /// Directory or cgroup.
     pub path: PathBuf,
     /// Pid of the owner.
@@ -60,15 +60,15 @@ fn in_state(state: &StateDirectory) -> Vec<Trace> {
         let owner_alive = found.is_alive();
         let size = owner_alive.then(|| directory::size_of(&found)).flatten();
         let (path, pid) = (found.path(), found.owner.pid);
-        Trace { kind: Kind::Directory, path, pid, owner_alive, size, handle: Handle::Directory(found) }
+        Trace { kind: TraceKind::Directory, path, pid, owner_alive, size, handle: Handle::Directory(found) }
     });
     let notes = controller::left(state).unwrap_or_default().into_iter().map(|(note, path)| {
         let (pid, handle) = (note.owner.pid, Handle::Note(note));
-        Trace { kind: Kind::Controller, path, pid, owner_alive: false, size: None, handle }
+        Trace { kind: TraceKind::Controller, path, pid, owner_alive: false, size: None, handle }
     });
     let groups = launch_group::noted(state).unwrap_or_default().into_iter().map(|noted| {
         let (path, pid, owner_alive) = (noted.path.clone(), noted.note.owner.pid, noted.note.is_alive());
-        Trace { kind: Kind::Cgroup, path, pid, owner_alive, size: None, handle: Handle::Group(noted) }
+        Trace { kind: TraceKind::Cgroup, path, pid, owner_alive, size: None, handle: Handle::Group(noted) }
     });
     // Groups go before the controllers that they need.
     labs.chain(groups).chain(notes).collect()
@@ -91,7 +91,7 @@ impl Trace {
 /// Removes cgroups of dead owners, as far as it may, and switches off what they switched on. Every command that makes some
 /// begins with that.
 pub fn clean_groups() {
-    for trace in list().iter().filter(|trace| !trace.owner_alive && trace.kind != Kind::Directory) {
+    for trace in list().iter().filter(|trace| !trace.owner_alive && trace.kind != TraceKind::Directory) {
         let _ = trace.remove();
     }
 }

@@ -30,7 +30,7 @@ pub struct TextError {
     pub problem: String,
 }
 
-struct Part<'a> {
+struct Section<'a> {
     /// Line of its heading.
     line: usize,
     name: &'a str,
@@ -78,15 +78,15 @@ impl Tables {
     }
 }
 
-fn parts(text: &str) -> Result<Vec<Part<'_>>, TextError> {
-    let mut parts: Vec<Part> = Vec::new();
+fn parts(text: &str) -> Result<Vec<Section<'_>>, TextError> {
+    let mut parts: Vec<Section> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let (number, line) = (index + 1, line.trim());
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
         if let Some(name) = line.strip_prefix("==") {
-            parts.push(Part { line: number, name: name.trim(), lines: Vec::new() });
+            parts.push(Section { line: number, name: name.trim(), lines: Vec::new() });
         } else if let Some(part) = parts.last_mut() {
             part.lines.push((number, line));
         } else {
@@ -97,7 +97,7 @@ fn parts(text: &str) -> Result<Vec<Part<'_>>, TextError> {
 }
 
 /// Fields that are given replace those of an empty manifest.
-fn parse_manifest(part: &Part) -> Result<Manifest, TextError> {
+fn parse_manifest(part: &Section) -> Result<Manifest, TextError> {
     let fail = |problem: String| TextError { line: part.line, problem };
     let json: Vec<&str> = part.lines.iter().map(|(_, line)| *line).collect();
     let given: serde_json::Map<String, serde_json::Value> =
@@ -112,7 +112,7 @@ fn parse_manifest(part: &Part) -> Result<Manifest, TextError> {
     serde_json::from_value(whole).map_err(|e| fail(e.to_string()))
 }
 
-fn parse_table<T: Table>(part: &Part) -> Result<Vec<T>, TextError> {
+fn parse_table<T: Table>(part: &Section) -> Result<Vec<T>, TextError> {
     let Some(((heading_line, heading), lines)) = part.lines.split_first() else {
         return Err(TextError { line: part.line, problem: "has no line that names the columns".to_owned() });
     };

@@ -2,7 +2,7 @@
 
 use crate::Progress;
 use crate::failure::Failure;
-use crate::recorded_launch::{self, Subject};
+use crate::recorded_launch::{self, RecordingSubject};
 use crate::recording_writer::WriterProcess;
 use crate::running::Wanted;
 use crate::streamed_recording::{self, StreamedRecording};
@@ -36,7 +36,7 @@ pub fn record(
     // Before anything is loaded into the kernel, which it would hold.
     let writer = WriterProcess::start(&target.identity, directory, wanted.most)?;
     progress.step("loading the recorder");
-    let recording = StreamedRecording::load(wanted.options, writer, Subject::of(target), wanted.duration)?;
+    let recording = StreamedRecording::load(wanted.options, writer, RecordingSubject::of(target), wanted.duration)?;
     let recording = recording.prepared(&target.program());
     let (spec, _fresh) = target.spec(end, stdio)?;
     progress.done();

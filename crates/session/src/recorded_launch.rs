@@ -100,7 +100,7 @@ pub fn launch(
 }
 
 /// Whose recording it is, and of what.
-pub struct Subject<'a> {
+pub struct RecordingSubject<'a> {
     /// Who it is for.
     pub identity: &'a Identity,
     /// The command, or what was recorded instead, in words.
@@ -109,7 +109,7 @@ pub struct Subject<'a> {
     pub launch: Option<Launch>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> RecordingSubject<'a> {
     /// A launch of a target.
     pub fn launched(target: &'a Target, outcome: &LaunchOutcome) -> Self {
         Self { launch: Some(launch_of(target, outcome)), ..Self::of(target) }
@@ -133,7 +133,7 @@ pub fn launch_of(target: &Target, outcome: &LaunchOutcome) -> Launch {
 
 /// Decodes and writes the recording as the user whose it is, into `directory`, which is made.
 pub fn write(
-    subject: Subject,
+    subject: RecordingSubject,
     directory: &Path,
     raw: &RawCapture,
     stop: Option<&str>,
@@ -160,7 +160,7 @@ pub fn write(
 }
 
 /// The manifest of a recording without its end.
-pub fn manifest(subject: &Subject, facts: &Facts, stop: Option<&str>) -> Manifest {
+pub fn manifest(subject: &RecordingSubject, facts: &Facts, stop: Option<&str>) -> Manifest {
     Manifest {
         schema_version: SCHEMA_VERSION,
         created: now_rfc3339(),

@@ -3,7 +3,7 @@
 use crate::Progress;
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
-use crate::recorded_launch::Subject;
+use crate::recorded_launch::RecordingSubject;
 use crate::recording_writer::WriterProcess;
 use crate::streamed_recording::StreamedRecording;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -61,7 +61,7 @@ pub fn record(
     // Before anything is loaded into the kernel, which it would hold.
     let writer = WriterProcess::start(identity, directory, wanted.most)?;
     progress.step("loading the recorder");
-    let subject = Subject { identity, command: vec![meant.words.clone()], launch: None };
+    let subject = RecordingSubject { identity, command: vec![meant.words.clone()], launch: None };
     let mut recording = StreamedRecording::load(wanted.options, writer, subject, wanted.duration)?;
     interrupt::watch();
     recording.begin_running(&meant.which, progress)?;

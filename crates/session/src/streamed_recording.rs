@@ -5,7 +5,7 @@ use crate::Progress;
 use crate::failure::{Failure, Kind, failed};
 use crate::interrupt;
 use crate::memory_cost;
-use crate::recorded_launch::{Subject, clock, manifest, owner};
+use crate::recorded_launch::{RecordingSubject, clock, manifest, owner};
 use crate::recording_writer::WriterProcess;
 use crate::recording_writer::frames::{Begin, SoFar};
 use crate::target::launch_failure;
@@ -34,7 +34,7 @@ pub struct StreamedRecording<'a> {
     tables: Option<TableMaker>,
     /// Readable when a file was mapped that has no table yet, or a table is made; where stacks are recorded.
     wakes: Option<Epoll>,
-    subject: Subject<'a>,
+    subject: RecordingSubject<'a>,
     /// Where memory calls are recorded: what memory costs, or why that is not known.
     memory_cost: Option<Result<MemoryCost, Unavailable>>,
     begun: Option<Manifest>,
@@ -54,7 +54,7 @@ impl<'a> StreamedRecording<'a> {
     pub fn load(
         options: Options,
         writer: WriterProcess,
-        subject: Subject<'a>,
+        subject: RecordingSubject<'a>,
         duration: Option<Duration>,
     ) -> Result<Self, Failure> {
         let options = Options { writer: Some(writer.pid()), owner: owner(subject.identity), ..options };

@@ -65,25 +65,27 @@ pub struct Sources<'a> {
 type Places<K> = BTreeMap<K, BTreeMap<u64, Names>>;
 
 /// Where the code of a frame is.
-enum Place {
+enum CodeLocation {
     File(FileKey, u64),
     Vdso(u64),
     Generated((u32, Nanos), u64),
     Kernel(u64),
 }
 
-fn place(frame: &Frame) -> Result<Place, Reason> {
+fn place(frame: &Frame) -> Result<CodeLocation, Reason> {
     let of = match frame.kind {
         FrameKind::File => frame
             .dev
             .zip(frame.ino)
             .zip(frame.offset)
-            .map(|((dev, ino), offset)| Place::File(FileKey { dev, ino }, offset.0)),
-        FrameKind::Vdso => frame.offset.map(|offset| Place::Vdso(offset.0)),
-        FrameKind::Generated => {
-            frame.pid.zip(frame.start).zip(frame.address).map(|(process, address)| Place::Generated(process, address))
-        }
-        FrameKind::Kernel => frame.address.map(Place::Kernel),
+            .map(|((dev, ino), offset)| CodeLocation::File(FileKey { dev, ino }, offset.0)),
+        FrameKind::Vdso => frame.offset.map(|offset| CodeLocation::Vdso(offset.0)),
+        FrameKind::Generated => frame
+            .pid
+            .zip(frame.start)
+            .zip(frame.address)
+            .map(|(process, address)| CodeLocation::Generated(process, address)),
+        FrameKind::Kernel => frame.address.map(CodeLocation::Kernel),
         FrameKind::Truncated => return Err(Reason::TruncatedStack),
     };
     of.ok_or(Reason::NoPlace)
@@ -98,12 +100,12 @@ pub fn symbolize(frames: &[Frame], sources: &Sources<'_>, options: &Options) -> 
     for frame in frames {
         let open = Err(Reason::NotCovered);
         match place(frame) {
-            Ok(Place::File(file, offset)) => drop(files.entry(file).or_default().insert(offset, open)),
-            Ok(Place::Generated(process, address)) => {
+            Ok(CodeLocation::File(file, offset)) => drop(files.entry(file).or_default().insert(offset, open)),
+            Ok(CodeLocation::Generated(process, address)) => {
                 drop(generated.entry(process).or_default().insert(address, open));
             }
-            Ok(Place::Vdso(offset)) => drop(vdso.insert(offset, open)),
-            Ok(Place::Kernel(address)) => drop(kernel.insert(address, open)),
+            Ok(CodeLocation::Vdso(offset)) => drop(vdso.insert(offset, open)),
+            Ok(CodeLocation::Kernel(address)) => drop(kernel.insert(address, open)),
             Err(_) => {}
         }
     }
@@ -124,10 +126,12 @@ pub fn symbolize(frames: &[Frame], sources: &Sources<'_>, options: &Options) -> 
     let mut rows = Vec::with_capacity(frames.len());
     for frame in frames {
         let names = match place(frame) {
-            Ok(Place::File(file, offset)) => files.get(&file).and_then(|places| places.get(&offset)),
-            Ok(Place::Generated(process, address)) => generated.get(&process).and_then(|places| places.get(&address)),
-            Ok(Place::Vdso(offset)) => vdso.get(&offset),
-            Ok(Place::Kernel(address)) => kernel.get(&address),
+            Ok(CodeLocation::File(file, offset)) => files.get(&file).and_then(|places| places.get(&offset)),
+            Ok(CodeLocation::Generated(process, address)) => {
+                generated.get(&process).and_then(|places| places.get(&address))
+            }
+            Ok(CodeLocation::Vdso(offset)) => vdso.get(&offset),
+            Ok(CodeLocation::Kernel(address)) => kernel.get(&address),
             Err(reason) => {
                 rows.push(unnamed(frame.id, reason));
                 continue;

@@ -5,13 +5,13 @@
 use std::fmt::Display;
 
 #[derive(Clone, Copy)]
-enum Part {
+enum NamePart {
     Text(&'static str),
     /// With its angle brackets.
     Word(&'static str),
 }
 
-fn parts(name: &'static str) -> impl Iterator<Item = Part> {
+fn parts(name: &'static str) -> impl Iterator<Item = NamePart> {
     let mut rest = name;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -22,7 +22,7 @@ fn parts(name: &'static str) -> impl Iterator<Item = Part> {
             if is_word { rest.find('>').map_or(rest.len(), |at| at + 1) } else { rest.find('<').unwrap_or(rest.len()) };
         let (part, left) = rest.split_at(end);
         rest = left;
-        Some(if is_word { Part::Word(part) } else { Part::Text(part) })
+        Some(if is_word { NamePart::Word(part) } else { NamePart::Text(part) })
     })
 }
 
@@ -32,8 +32,8 @@ pub fn filled(name: &'static str, values: &[&dyn Display]) -> String {
     let mut values = values.iter();
     for part in parts(name) {
         match part {
-            Part::Text(literal) => text.push_str(literal),
-            Part::Word(word) => text.push_str(&values.next().map_or_else(|| word.to_owned(), ToString::to_string)),
+            NamePart::Text(literal) => text.push_str(literal),
+            NamePart::Word(word) => text.push_str(&values.next().map_or_else(|| word.to_owned(), ToString::to_string)),
         }
     }
     text
@@ -46,12 +46,12 @@ pub fn fits(name: &'static str, text: &str) -> bool {
     let mut open = false;
     for part in parts(name) {
         match part {
-            Part::Word(_) => open = true,
-            Part::Text(text) if !open => match rest.strip_prefix(text) {
+            NamePart::Word(_) => open = true,
+            NamePart::Text(text) if !open => match rest.strip_prefix(text) {
                 Some(left) => rest = left,
                 None => return false,
             },
-            Part::Text(text) => match rest.char_indices().skip(1).find(|(at, _)| rest[*at..].starts_with(text)) {
+            NamePart::Text(text) => match rest.char_indices().skip(1).find(|(at, _)| rest[*at..].starts_with(text)) {
                 Some((at, _)) => (rest, open) = (&rest[at + text.len()..], false),
                 None => return false,
             },
@@ -62,5 +62,5 @@ pub fn fits(name: &'static str, text: &str) -> bool {
 
 /// Bytes that are no words: the more, the closer a name that fits.
 pub fn literal(name: &'static str) -> usize {
-    parts(name).map(|part| if let Part::Text(text) = part { text.len() } else { 0 }).sum()
+    parts(name).map(|part| if let NamePart::Text(text) = part { text.len() } else { 0 }).sum()
 }

@@ -6,7 +6,7 @@ use slowpath_launch::{EndPolicy, StdioPolicy};
 use slowpath_session::failure::{Failure, Kind};
 use slowpath_session::fresh_directory::FreshDirectory;
 use slowpath_session::interrupt;
-use slowpath_session::recorded_launch::{self, RecorderHooks, Subject};
+use slowpath_session::recorded_launch::{self, RecorderHooks, RecordingSubject};
 use slowpath_session::target::{Target, launcher, not_ready};
 use std::path::PathBuf;
 
@@ -51,7 +51,7 @@ pub fn record(target: &Target, conditions: &mut Conditions) -> Result<Recorded, 
         }
         let place = FreshDirectory::new(&target.identity).map_err(|error| machine(&error.to_string()))?;
         let recorded = Recorded { place };
-        let subject = Subject::launched(target, &launched.outcome);
+        let subject = RecordingSubject::launched(target, &launched.outcome);
         recorded_launch::write(subject, &recorded.directory(), &raw, None, &[])?;
         return Ok(recorded);
     }

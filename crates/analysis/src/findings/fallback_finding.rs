@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const MOST_ROWS: usize = 10;
 
 /// One of the findings.
-pub(super) struct Kind {
+pub(super) struct FindingKind {
     /// Its name.
     pub name: &'static str,
     /// What it begins with.
@@ -46,7 +46,7 @@ pub(super) struct Kind {
 }
 
 /// The findings of this kind in launches of one command, one a family.
-pub(super) fn find(input: &Input<'_, '_>, kind: &Kind) -> Vec<Finding> {
+pub(super) fn find(input: &Input<'_, '_>, kind: &FindingKind) -> Vec<Finding> {
     let launches = input.observation.launches;
     let mut by_name: BTreeMap<String, Vec<(&LaunchFacts<'_>, Family<'_>)>> = BTreeMap::new();
     for facts in launches {
@@ -58,7 +58,7 @@ pub(super) fn find(input: &Input<'_, '_>, kind: &Kind) -> Vec<Finding> {
     everywhere.filter_map(|found| of_family(found, kind)).collect()
 }
 
-fn of_family(mut found: Vec<(&LaunchFacts<'_>, Family<'_>)>, kind: &Kind) -> Option<Finding> {
+fn of_family(mut found: Vec<(&LaunchFacts<'_>, Family<'_>)>, kind: &FindingKind) -> Option<Finding> {
     found.sort_by(|a, b| a.1.cpu().1.total_cmp(&b.1.cpu().1));
     let costs: Vec<f64> = found.iter().map(|(_, family)| family.cpu().1 / 1e6).collect();
     // Details are those of the launch in the middle.
@@ -81,7 +81,13 @@ fn of_launch(family: &Family<'_>) -> Quantity {
     Quantity::interval(value, low.min(value), high.max(value), Unit::Ms)
 }
 
-fn finding(facts: &LaunchFacts<'_>, family: &Family<'_>, cost: Quantity, share: &CostShare, kind: &Kind) -> Finding {
+fn finding(
+    facts: &LaunchFacts<'_>,
+    family: &Family<'_>,
+    cost: Quantity,
+    share: &CostShare,
+    kind: &FindingKind,
+) -> Finding {
     let artifacts = by_artifact(family);
     let processes = family.by_process();
     let worst = artifacts.first().map_or("", |one| one.path);

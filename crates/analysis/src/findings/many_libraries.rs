@@ -59,12 +59,12 @@ pub const FINDING: Declaration = Declaration {
 };
 
 /// The starts of one launch with many libraries.
-struct Found<'a> {
+struct LibraryStarts<'a> {
     facts: &'a LaunchFacts<'a>,
     starts: Vec<&'a Start>,
 }
 
-impl Found<'_> {
+impl LibraryStarts<'_> {
     fn cost(&self) -> Nanos {
         self.starts.iter().map(|start| start.loading()).sum()
     }
@@ -74,16 +74,16 @@ impl Found<'_> {
 fn find(launches: &[LaunchFacts<'_>]) -> Option<Finding> {
     let found = launches.iter().map(|facts| {
         let many = facts.loader_work().iter().filter(|start| start.loaded.len() >= LEAST_LIBRARIES);
-        Found { facts, starts: many.collect() }
+        LibraryStarts { facts, starts: many.collect() }
     });
-    let mut found: Vec<Found<'_>> = found.collect();
-    found.sort_by_key(Found::cost);
-    let costs: Vec<Nanos> = found.iter().map(Found::cost).collect();
+    let mut found: Vec<LibraryStarts<'_>> = found.collect();
+    found.sort_by_key(LibraryStarts::cost);
+    let costs: Vec<Nanos> = found.iter().map(LibraryStarts::cost).collect();
     let shown = shown_launch(&found)?;
     is_material(shown.cost(), shown.facts).then(|| finding(&costs, shown))?
 }
 
-fn finding(costs: &[Nanos], shown: &Found<'_>) -> Option<Finding> {
+fn finding(costs: &[Nanos], shown: &LibraryStarts<'_>) -> Option<Finding> {
     let facts = shown.facts;
     let most = shown.starts.iter().max_by_key(|start| (start.loading(), std::cmp::Reverse(start.process)))?;
     let name = facts.processes.name(most.process);
@@ -135,7 +135,7 @@ struct Library {
     relocation: Nanos,
 }
 
-fn evidence(shown: &Found<'_>) -> Vec<Evidence> {
+fn evidence(shown: &LibraryStarts<'_>) -> Vec<Evidence> {
     let names = ObjectNames::new(shown.facts);
     let mut libraries: BTreeMap<FileId, Library> = BTreeMap::new();
     for start in &shown.starts {
@@ -181,7 +181,7 @@ fn library_row(names: &ObjectNames<'_>, file: FileId, library: &Library) -> Row 
     cells
 }
 
-fn program_rows(shown: &Found<'_>) -> Vec<Row> {
+fn program_rows(shown: &LibraryStarts<'_>) -> Vec<Row> {
     let mut by_name: BTreeMap<String, (u64, u64, u64, Nanos)> = BTreeMap::new();
     for start in &shown.starts {
         let (starts, libraries, lookups, time) = by_name.entry(shown.facts.processes.name(start.process)).or_default();

@@ -15,7 +15,7 @@
 //!
 //! **Confidence.** See [`super::fallback_finding`].
 
-use super::fallback_finding::{Kind, find};
+use super::fallback_finding::{FindingKind, find};
 use super::materiality;
 use super::stale_artifact::REGENERATE_ARTIFACT;
 use super::unreadable_artifact::SHARE_ARTIFACT;
@@ -44,7 +44,7 @@ pub const FINDING: Declaration = Declaration {
     find: |input| find(input, &KIND),
 };
 
-const KIND: Kind = Kind {
+const KIND: FindingKind = FindingKind {
     name: NAME,
     problem: Problem::Absent,
     verbs: ("has no", "have no"),

@@ -73,12 +73,12 @@ pub const FINDING: Declaration = Declaration {
 };
 
 /// The starts of one launch that relocate more than recording adds.
-struct Found<'a> {
+struct RelocatingStarts<'a> {
     facts: &'a LaunchFacts<'a>,
     starts: Vec<&'a Start>,
 }
 
-impl Found<'_> {
+impl RelocatingStarts<'_> {
     fn cost(&self) -> Nanos {
         self.starts.iter().map(|start| start.relocation()).sum()
     }
@@ -92,11 +92,12 @@ impl Found<'_> {
 /// Looks for the finding in launches of one command.
 fn find(launches: &[LaunchFacts<'_>]) -> Option<Finding> {
     let is_more = |start: &&Start| start.relocation() >= NO_NOISE || start.pages() >= LEAST_PAGES;
-    let found =
-        launches.iter().map(|facts| Found { facts, starts: facts.loader_work().iter().filter(is_more).collect() });
-    let mut found: Vec<Found<'_>> = found.collect();
-    found.sort_by_key(Found::cost);
-    let costs: Vec<Nanos> = found.iter().map(Found::cost).collect();
+    let found = launches
+        .iter()
+        .map(|facts| RelocatingStarts { facts, starts: facts.loader_work().iter().filter(is_more).collect() });
+    let mut found: Vec<RelocatingStarts<'_>> = found.collect();
+    found.sort_by_key(RelocatingStarts::cost);
+    let costs: Vec<Nanos> = found.iter().map(RelocatingStarts::cost).collect();
     let shown = shown_launch(&found)?;
     is_material(shown.cost(), shown.facts).then(|| finding(&costs, shown))?
 }
@@ -121,7 +122,7 @@ impl Object {
     }
 }
 
-fn objects(found: &Found<'_>) -> Vec<(FileId, Object)> {
+fn objects(found: &RelocatingStarts<'_>) -> Vec<(FileId, Object)> {
     let mut objects: BTreeMap<FileId, Object> = BTreeMap::new();
     for (file, one) in found.starts.iter().flat_map(|start| &start.relocated) {
         objects.entry(*file).or_default().add(one);
@@ -131,7 +132,7 @@ fn objects(found: &Found<'_>) -> Vec<(FileId, Object)> {
     objects
 }
 
-fn finding(costs: &[Nanos], shown: &Found<'_>) -> Option<Finding> {
+fn finding(costs: &[Nanos], shown: &RelocatingStarts<'_>) -> Option<Finding> {
     let facts = shown.facts;
     let names = ObjectNames::new(facts);
     let objects = objects(shown);
@@ -170,7 +171,7 @@ fn finding(costs: &[Nanos], shown: &Found<'_>) -> Option<Finding> {
     })
 }
 
-fn evidence(shown: &Found<'_>, names: &ObjectNames<'_>, objects: &[(FileId, Object)]) -> Vec<Evidence> {
+fn evidence(shown: &RelocatingStarts<'_>, names: &ObjectNames<'_>, objects: &[(FileId, Object)]) -> Vec<Evidence> {
     let rows = objects.iter().take(MOST_ROWS).map(|(file, object)| object_row(names, *file, object));
     let by_object = Evidence {
         text: "Objects that were relocated before main: time, pages that the run-time linker wrote, pages of its own tables and of \
@@ -224,7 +225,7 @@ fn object_row(names: &ObjectNames<'_>, file: FileId, object: &Object) -> Row {
     cells
 }
 
-fn program_rows(shown: &Found<'_>) -> Vec<Row> {
+fn program_rows(shown: &RelocatingStarts<'_>) -> Vec<Row> {
     let mut by_name: BTreeMap<String, (u64, Nanos, u64)> = BTreeMap::new();
     for start in &shown.starts {
         let (starts, time, pages) = by_name.entry(shown.facts.processes.name(start.process)).or_default();

@@ -88,7 +88,7 @@ pub const FINDING: Declaration = Declaration {
 };
 
 /// The siblings of one launch, and what others have of their start.
-struct Found<'a> {
+struct LaunchSiblings<'a> {
     facts: &'a LaunchFacts<'a>,
     call_stacks: Option<&'a CallStacks<'a>>,
     siblings: Siblings<'a>,
@@ -96,7 +96,7 @@ struct Found<'a> {
     costs: BTreeMap<ProcessKey, [f64; 3]>,
 }
 
-impl Found<'_> {
+impl LaunchSiblings<'_> {
     /// At least, as estimated, and at most, in ms.
     fn sums(&self) -> [f64; 3] {
         let sum = |part: usize| self.costs.values().map(|one| one[part]).sum::<f64>() / 1e6;
@@ -127,7 +127,7 @@ impl Found<'_> {
 
 fn find(input: &Input<'_, '_>) -> Vec<Finding> {
     let launches = input.observation.launches;
-    let mut by_name: BTreeMap<(String, Origin), Vec<Found<'_>>> = BTreeMap::new();
+    let mut by_name: BTreeMap<(String, Origin), Vec<LaunchSiblings<'_>>> = BTreeMap::new();
     for (facts, call_stacks) in launches.iter().zip(input.call_stacks) {
         let all = siblings(facts);
         if all.is_empty() {
@@ -137,7 +137,12 @@ fn find(input: &Input<'_, '_>) -> Vec<Finding> {
         for siblings in all {
             let costs = siblings.starts.iter().map(|start| (start.process, cost_of(start, &paid))).collect();
             let key = (name(facts, &siblings), siblings.origin);
-            by_name.entry(key).or_default().push(Found { facts, call_stacks: call_stacks.as_ref(), siblings, costs });
+            by_name.entry(key).or_default().push(LaunchSiblings {
+                facts,
+                call_stacks: call_stacks.as_ref(),
+                siblings,
+                costs,
+            });
         }
     }
     let everywhere = by_name.into_iter().filter(|(_, found)| found.len() >= launches.len());
@@ -170,7 +175,7 @@ fn is_by_link(facts: &LaunchFacts<'_>, siblings: &Siblings<'_>) -> bool {
     facts.tables.execs.iter().any(|exec| exec.filename.starts_with("/proc/") && is_child(exec.process()))
 }
 
-fn of_program(name: &str, mut found: Vec<Found<'_>>) -> Option<Finding> {
+fn of_program(name: &str, mut found: Vec<LaunchSiblings<'_>>) -> Option<Finding> {
     found.sort_by(|a, b| a.sums()[1].total_cmp(&b.sums()[1]));
     let values: Vec<f64> = found.iter().map(|one| one.sums()[1]).collect();
     // Details are those of the launch in the middle.
@@ -187,7 +192,7 @@ fn share(cost: f64, facts: &LaunchFacts<'_>) -> f64 {
     CostShare::new(cost, everybody, &times, facts).share
 }
 
-fn of_launch(found: &Found<'_>) -> Quantity {
+fn of_launch(found: &LaunchSiblings<'_>) -> Quantity {
     let [low, value, high] = found.sums();
     let count = found.children() as f64;
     let spread = found.each().and_then(|one| Some((one.low? * count, one.high? * count)));
@@ -195,7 +200,7 @@ fn of_launch(found: &Found<'_>) -> Quantity {
     Quantity::interval(value, low.clamp(0.0, value), high.max(value), Unit::Ms)
 }
 
-fn finding(name: &str, found: &Found<'_>, cost: Quantity, share: f64) -> Finding {
+fn finding(name: &str, found: &LaunchSiblings<'_>, cost: Quantity, share: f64) -> Finding {
     let children = found.children();
     let is_cpu = waits_recorded(&found.facts.tables);
     let repeated = Repeated::new(found);
@@ -232,7 +237,7 @@ fn finding(name: &str, found: &Found<'_>, cost: Quantity, share: f64) -> Finding
 }
 
 /// One process still does it. Copies fault again, as far as that is known, and inherit nothing that was done beside other threads.
-fn saving(found: &Found<'_>, cost: &Quantity, repeated: &Repeated) -> Quantity {
+fn saving(found: &LaunchSiblings<'_>, cost: &Quantity, repeated: &Repeated) -> Quantity {
     let others = found.children().saturating_sub(1) as f64 / found.children().max(1) as f64;
     let inherited = found.single_threaded();
     let value = cost.value * inherited;
@@ -242,7 +247,7 @@ fn saving(found: &Found<'_>, cost: &Quantity, repeated: &Repeated) -> Quantity {
     Quantity::interval(value * others, low.min(value) * others, high * others, Unit::Ms)
 }
 
-fn doubts(found: &Found<'_>) -> Doubts {
+fn doubts(found: &LaunchSiblings<'_>) -> Doubts {
     let mut doubts = Doubts::none();
     let given = match (found.siblings.origin, found.siblings.command_lines) {
         (Origin::Executed, 0 | 1) => None,
@@ -288,7 +293,7 @@ fn doubts(found: &Found<'_>) -> Doubts {
     doubts
 }
 
-fn command_line<'a>(found: &'a Found<'_>, start: &Start) -> &'a str {
+fn command_line<'a>(found: &'a LaunchSiblings<'_>, start: &Start) -> &'a str {
     found.facts.processes.get(start.process).map_or("", |process| process.command_line.as_str())
 }
 
@@ -305,7 +310,7 @@ struct Repeated {
 }
 
 impl Repeated {
-    fn new(found: &Found<'_>) -> Self {
+    fn new(found: &LaunchSiblings<'_>) -> Self {
         let tables = &found.facts.tables;
         let spans: HashMap<ProcessKey, (Nanos, Nanos)> =
             found.siblings.starts.iter().map(|start| (start.process, (start.began, start.until))).collect();
@@ -341,7 +346,7 @@ impl Repeated {
     }
 }
 
-fn evidence(found: &Found<'_>, repeated: &Repeated, loads: Option<&InheritedLoads>) -> Vec<Evidence> {
+fn evidence(found: &LaunchSiblings<'_>, repeated: &Repeated, loads: Option<&InheritedLoads>) -> Vec<Evidence> {
     let mut evidence = vec![each_row(found, repeated), kind_rows(found), step_rows(found)];
     evidence.extend(loads.map(InheritedLoads::evidence));
     evidence.extend(function_rows(found, repeated));
@@ -354,7 +359,7 @@ fn ms(value: f64) -> Value {
 }
 
 /// What each child does again, with the 95 % interval over the children.
-fn each_row(found: &Found<'_>, repeated: &Repeated) -> Evidence {
+fn each_row(found: &LaunchSiblings<'_>, repeated: &Repeated) -> Evidence {
     let of = found.each();
     let number = |value: Option<f64>| value.map_or(Value::Null, ms);
     let opens = sorted(found.siblings.starts.iter().map(|start| start.steps as u64));
@@ -380,7 +385,7 @@ fn each_row(found: &Found<'_>, repeated: &Repeated) -> Evidence {
 }
 
 /// How long the starts took, by kind of child.
-fn kind_rows(found: &Found<'_>) -> Evidence {
+fn kind_rows(found: &LaunchSiblings<'_>) -> Evidence {
     let mut kinds: BTreeMap<String, Vec<&Start>> = BTreeMap::new();
     for start in &found.siblings.starts {
         kinds.entry(kind_of(command_line(found, start))).or_default().push(start);
@@ -406,7 +411,7 @@ fn kind_rows(found: &Found<'_>) -> Evidence {
 }
 
 /// The most costly steps.
-fn step_rows(found: &Found<'_>) -> Evidence {
+fn step_rows(found: &LaunchSiblings<'_>) -> Evidence {
     let rows = found.siblings.steps.iter().take(MOST_ROWS).map(|step| {
         row([
             ("after_open_of", step.after.map_or(Value::Null, Value::from)),
@@ -426,7 +431,7 @@ fn step_rows(found: &Found<'_>) -> Evidence {
 }
 
 /// What runs then, where samples with stacks were recorded.
-fn function_rows(found: &Found<'_>, repeated: &Repeated) -> Option<Evidence> {
+fn function_rows(found: &LaunchSiblings<'_>, repeated: &Repeated) -> Option<Evidence> {
     let tables = &found.facts.tables;
     let samples = repeated.samples.iter().filter_map(|number| tables.cpu_samples.get(*number));
     let found = heaviest(found.call_stacks?, samples.map(|sample| (sample.stack, 1)), MOST_ROWS)?;

@@ -129,7 +129,7 @@ fn in_queue(trip: &RoundTrip) -> Nanos {
 }
 
 /// The replies of programs of one name to those of another, in one launch.
-struct Found<'a> {
+struct SlowReplies<'a> {
     facts: &'a LaunchFacts<'a>,
     call_stacks: Option<&'a CallStacks<'a>>,
     /// With the client, and what counts of each.
@@ -146,20 +146,23 @@ type Names = (String, String);
 
 /// Looks for the finding in recordings of one command.
 fn find(launches: &[LaunchFacts<'_>], call_stacks: &[Option<CallStacks<'_>>]) -> Vec<Finding> {
-    let mut by_names: BTreeMap<Names, Vec<Found<'_>>> = BTreeMap::new();
+    let mut by_names: BTreeMap<Names, Vec<SlowReplies<'_>>> = BTreeMap::new();
     for (facts, stacks) in launches.iter().zip(call_stacks) {
         for (names, found) in of_recording(facts, stacks.as_ref()) {
             by_names.entry(names).or_default().push(found);
         }
     }
     let in_all = by_names.into_iter().filter(|(_, found)| found.len() == launches.len());
-    let material: Vec<(Names, Vec<Found<'_>>)> = in_all.filter_map(material).collect();
+    let material: Vec<(Names, Vec<SlowReplies<'_>>)> = in_all.filter_map(material).collect();
     // Sleeps and time-outs of the server are on the path of the launch, too.
     let is_timed = !material.is_empty() && timed_wait::is_found(launches, call_stacks);
     material.iter().map(|(names, found)| finding(names, found, is_timed)).collect()
 }
 
-fn of_recording<'a>(facts: &'a LaunchFacts<'a>, stacks: Option<&'a CallStacks<'a>>) -> BTreeMap<Names, Found<'a>> {
+fn of_recording<'a>(
+    facts: &'a LaunchFacts<'a>,
+    stacks: Option<&'a CallStacks<'a>>,
+) -> BTreeMap<Names, SlowReplies<'a>> {
     let mut by_names = BTreeMap::new();
     let is_launch = facts.tables.manifest.launch.is_some();
     if is_launch && facts.ready.is_none() {
@@ -175,7 +178,7 @@ fn of_recording<'a>(facts: &'a LaunchFacts<'a>, stacks: Option<&'a CallStacks<'a
     for Pair { client, direction_from, trips, .. } in pairs {
         for trip in trips {
             let names = (facts.processes.name(client), facts.processes.name(trip.worker));
-            let new = || Found {
+            let new = || SlowReplies {
                 facts,
                 call_stacks: stacks,
                 slow: Vec::new(),
@@ -250,7 +253,7 @@ fn keep_unasked(pairs: &mut [Pair]) {
 }
 
 /// Those of one pair of names, the least costly first, where they are worth a finding.
-fn material((names, mut found): (Names, Vec<Found<'_>>)) -> Option<(Names, Vec<Found<'_>>)> {
+fn material((names, mut found): (Names, Vec<SlowReplies<'_>>)) -> Option<(Names, Vec<SlowReplies<'_>>)> {
     found.sort_by_key(|found| found.sum.cost);
     let shown = middle(&found);
     let is_material = THRESHOLD.is_met(shown.sum.cost.as_ms(), shown.facts.duration().as_ms());
@@ -258,12 +261,12 @@ fn material((names, mut found): (Names, Vec<Found<'_>>)) -> Option<(Names, Vec<F
 }
 
 /// The launch in the middle: details are those of it. There is at least one.
-fn middle<'a, 'b>(found: &'b [Found<'a>]) -> &'b Found<'a> {
+fn middle<'a, 'b>(found: &'b [SlowReplies<'a>]) -> &'b SlowReplies<'a> {
     &found[(found.len() - 1) / 2]
 }
 
 /// `is_timed`: finding `timed_wait` is in these launches.
-fn finding((client, worker): &Names, found: &[Found<'_>], is_timed: bool) -> Finding {
+fn finding((client, worker): &Names, found: &[SlowReplies<'_>], is_timed: bool) -> Finding {
     let shown = middle(found);
     let places = by_place(shown);
     let (of_launch, cost) = (shown.facts.tables.manifest.launch.is_some(), shown.sum.cost.as_ms());
@@ -304,7 +307,7 @@ fn finding((client, worker): &Names, found: &[Found<'_>], is_timed: bool) -> Fin
 }
 
 /// Of one launch from the certain part to the whole waits, of several the interval of all.
-fn cost_of(found: &[Found<'_>]) -> Quantity {
+fn cost_of(found: &[SlowReplies<'_>]) -> Quantity {
     match found {
         [one] => {
             let [value, low, high] = [one.sum.cost, one.sum.certain, one.sum.whole].map(Nanos::as_ms);
@@ -317,7 +320,7 @@ fn cost_of(found: &[Found<'_>]) -> Quantity {
     }
 }
 
-fn doubts(shown: &Found<'_>, of_launch: bool, is_timed: bool) -> Doubts {
+fn doubts(shown: &SlowReplies<'_>, of_launch: bool, is_timed: bool) -> Doubts {
     let mut doubts = Doubts::none();
     let cost_of = |counts: fn(&RoundTrip) -> bool| -> Nanos {
         shown.slow.iter().filter(|(_, trip, _)| counts(trip)).map(|(_, _, slow)| slow.cost).sum()
@@ -389,7 +392,7 @@ fn doubts(shown: &Found<'_>, of_launch: bool, is_timed: bool) -> Doubts {
 }
 
 /// Places of the longest waits on the way to slow replies, with count and sum, most costly first.
-fn by_place(found: &Found<'_>) -> Vec<(WaitPlace, (u64, Nanos))> {
+fn by_place(found: &SlowReplies<'_>) -> Vec<(WaitPlace, (u64, Nanos))> {
     // One wait of a server can hold up several clients.
     let mut wanted: HashMap<(ProcessKey, u32, Nanos), Vec<ServerWait>> = HashMap::new();
     for wait in found.slow.iter().filter_map(|(_, trip, _)| trip.longest) {
@@ -408,7 +411,7 @@ fn by_place(found: &Found<'_>) -> Vec<(WaitPlace, (u64, Nanos))> {
     places
 }
 
-fn reply_rows(found: &Found<'_>) -> Evidence {
+fn reply_rows(found: &SlowReplies<'_>) -> Evidence {
     let waits = sorted(found.waits.iter().map(|time| time.0));
     let at = |share| milliseconds(Nanos(quantile(&waits, share)));
     let sum = |of: fn(&RoundTrip) -> Nanos| milliseconds(found.slow.iter().map(|(_, trip, _)| of(trip)).sum());
@@ -441,7 +444,7 @@ fn place_rows(places: &[(WaitPlace, (u64, Nanos))]) -> Evidence {
     Evidence { text: "The longest wait before each slow reply, by place.".to_owned(), rows: rows.collect() }
 }
 
-fn slowest_rows(found: &Found<'_>) -> Evidence {
+fn slowest_rows(found: &SlowReplies<'_>) -> Evidence {
     let mut slow: Vec<&(ProcessKey, RoundTrip, Slow)> = found.slow.iter().collect();
     slow.sort_by_key(|(_, trip, slow)| (std::cmp::Reverse(slow.cost), trip.from));
     let rows = slow.into_iter().take(MOST_ROWS).map(|(client, trip, _)| {

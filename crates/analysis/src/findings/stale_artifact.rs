@@ -14,7 +14,7 @@
 //!
 //! **Confidence.** See [`super::fallback_finding`].
 
-use super::fallback_finding::{Kind, find};
+use super::fallback_finding::{FindingKind, find};
 use super::materiality;
 use super::unreadable_artifact::SHARE_ARTIFACT;
 use crate::declaration::{Declaration, ShowsIn};
@@ -46,7 +46,7 @@ pub const FINDING: Declaration = Declaration {
     find: |input| find(input, &KIND),
 };
 
-const KIND: Kind = Kind {
+const KIND: FindingKind = FindingKind {
     name: NAME,
     problem: Problem::Unfit,
     verbs: ("reads", "read"),

@@ -105,14 +105,14 @@ struct Wait {
 }
 
 /// The waits of one launch.
-struct Found<'a> {
+struct LaunchWaits<'a> {
     facts: &'a LaunchFacts<'a>,
     call_stacks: Option<&'a CallStacks<'a>>,
     waits: Vec<Wait>,
     launch: Nanos,
 }
 
-impl Found<'_> {
+impl LaunchWaits<'_> {
     fn cost(&self) -> Nanos {
         self.waits.iter().map(|wait| wait.time).sum()
     }
@@ -135,23 +135,26 @@ pub(super) fn is_found(launches: &[LaunchFacts<'_>], call_stacks: &[Option<CallS
 }
 
 /// The waits of every launch, the least costly first, where they are worth a finding.
-fn material<'a>(launches: &'a [LaunchFacts<'a>], call_stacks: &'a [Option<CallStacks<'a>>]) -> Option<Vec<Found<'a>>> {
+fn material<'a>(
+    launches: &'a [LaunchFacts<'a>],
+    call_stacks: &'a [Option<CallStacks<'a>>],
+) -> Option<Vec<LaunchWaits<'a>>> {
     let found = launches.iter().zip(call_stacks).filter_map(|(facts, stacks)| of_launch(facts, stacks.as_ref()));
-    let mut found: Vec<Found<'a>> = found.collect();
+    let mut found: Vec<LaunchWaits<'a>> = found.collect();
     if found.is_empty() || found.len() < launches.len() {
         return None;
     }
-    found.sort_by_key(Found::cost);
+    found.sort_by_key(LaunchWaits::cost);
     let shown = middle(&found)?;
     THRESHOLD.is_met(shown.cost().as_ms(), shown.launch.as_ms()).then_some(found)
 }
 
 /// The launch in the middle: details are those of it.
-fn middle<'a, 'b>(found: &'b [Found<'a>]) -> Option<&'b Found<'a>> {
+fn middle<'a, 'b>(found: &'b [LaunchWaits<'a>]) -> Option<&'b LaunchWaits<'a>> {
     found.get(found.len().checked_sub(1)? / 2)
 }
 
-fn of_launch<'a>(facts: &'a LaunchFacts<'a>, call_stacks: Option<&'a CallStacks<'a>>) -> Option<Found<'a>> {
+fn of_launch<'a>(facts: &'a LaunchFacts<'a>, call_stacks: Option<&'a CallStacks<'a>>) -> Option<LaunchWaits<'a>> {
     let tables = &*facts.tables;
     tables.manifest.launch.as_ref()?.ready?;
     let chain = chain(tables)?;
@@ -175,7 +178,7 @@ fn of_launch<'a>(facts: &'a LaunchFacts<'a>, call_stacks: Option<&'a CallStacks<
             then: next.get(&number).cloned(),
         })
     });
-    Some(Found {
+    Some(LaunchWaits {
         facts,
         call_stacks,
         waits: if timed.is_empty() { Vec::new() } else { waits.collect() },
@@ -199,7 +202,7 @@ fn is_timed(step: &Step) -> bool {
         }
 }
 
-fn finding(found: &[Found<'_>], shown: &Found<'_>) -> Finding {
+fn finding(found: &[LaunchWaits<'_>], shown: &LaunchWaits<'_>) -> Finding {
     let (places, processes) = (by_place(shown), by_process(shown));
     let process = processes.first().map(|(process, _)| *process);
     let name = process.map_or_else(|| "the program".to_owned(), |process| shown.facts.processes.name(process));
@@ -234,7 +237,7 @@ fn finding(found: &[Found<'_>], shown: &Found<'_>) -> Finding {
 }
 
 /// Of one launch from the certain part to all, of several the interval of all.
-fn cost(found: &[Found<'_>]) -> Quantity {
+fn cost(found: &[LaunchWaits<'_>]) -> Quantity {
     match found {
         [one] => Quantity::interval(one.cost().as_ms(), one.certain().as_ms(), one.cost().as_ms(), Unit::Ms),
         several => {
@@ -244,7 +247,7 @@ fn cost(found: &[Found<'_>]) -> Quantity {
     }
 }
 
-fn doubts(shown: &Found<'_>) -> Doubts {
+fn doubts(shown: &LaunchWaits<'_>) -> Doubts {
     let mut doubts = Doubts::none();
     if shown.certain() < shown.cost() {
         doubts.lower(
@@ -260,7 +263,7 @@ fn doubts(shown: &Found<'_>) -> Doubts {
 }
 
 /// Places with their waits, most costly first.
-fn by_place<'a>(found: &'a Found<'_>) -> Vec<(WaitPlace, Vec<&'a Wait>)> {
+fn by_place<'a>(found: &'a LaunchWaits<'_>) -> Vec<(WaitPlace, Vec<&'a Wait>)> {
     let mut places: BTreeMap<WaitPlace, Vec<&Wait>> = BTreeMap::new();
     for wait in &found.waits {
         let place = WaitPlace::of(wait.category, wait.syscall, wait.stack, found.call_stacks);
@@ -275,7 +278,7 @@ fn sum(waits: &[&Wait]) -> Nanos {
     waits.iter().map(|wait| wait.time).sum()
 }
 
-fn by_process(found: &Found<'_>) -> Vec<(ProcessKey, Nanos)> {
+fn by_process(found: &LaunchWaits<'_>) -> Vec<(ProcessKey, Nanos)> {
     let mut processes: BTreeMap<ProcessKey, Nanos> = BTreeMap::new();
     for wait in &found.waits {
         *processes.entry(wait.process).or_default() += wait.time;
@@ -309,7 +312,7 @@ fn place_rows(places: &[(WaitPlace, Vec<&Wait>)]) -> Evidence {
     }
 }
 
-fn process_rows(found: &Found<'_>, processes: &[(ProcessKey, Nanos)]) -> Evidence {
+fn process_rows(found: &LaunchWaits<'_>, processes: &[(ProcessKey, Nanos)]) -> Evidence {
     let rows = processes.iter().take(MOST_ROWS).map(|(process, sum)| {
         row([
             ("process", Value::from(found.facts.processes.name(*process))),

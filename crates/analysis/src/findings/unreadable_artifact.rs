@@ -16,7 +16,7 @@
 //!
 //! **Confidence.** See [`super::fallback_finding`].
 
-use super::fallback_finding::{Kind, find};
+use super::fallback_finding::{FindingKind, find};
 use super::materiality;
 use crate::declaration::{Declaration, ShowsIn};
 use crate::io::fallbacks::Problem;
@@ -53,7 +53,7 @@ pub const FINDING: Declaration = Declaration {
     find: |input| find(input, &KIND),
 };
 
-const KIND: Kind = Kind {
+const KIND: FindingKind = FindingKind {
     name: NAME,
     problem: Problem::Denied,
     verbs: ("cannot read", "cannot read"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// A range and whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct OwnedRange {
     /// First address.
     pub from: u64,
     /// Address after the last.
@@ -13,7 +13,7 @@ pub(crate) struct Part {
     pub owner: u32,
 }
 
-impl Part {
+impl OwnedRange {
     /// Its size.
     pub fn bytes(self) -> u64 {
         self.to.saturating_sub(self.from)
@@ -32,46 +32,46 @@ impl Part {
 /// The ranges of one address space, which do not overlap.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AddressRanges {
-    parts: BTreeMap<u64, Part>,
+    parts: BTreeMap<u64, OwnedRange>,
 }
 
 impl AddressRanges {
     /// The part that an address is in.
-    pub fn part_at(&self, address: u64) -> Option<Part> {
+    pub fn part_at(&self, address: u64) -> Option<OwnedRange> {
         let (_, part) = self.parts.range(..=address).next_back()?;
         part.holds(address).then_some(*part)
     }
 
     /// What lies between two addresses, cut to them.
-    pub fn between(&self, from: u64, to: u64) -> Vec<Part> {
+    pub fn between(&self, from: u64, to: u64) -> Vec<OwnedRange> {
         self.reaching_into(from, to).map(|part| part.cut_to(from, to)).collect()
     }
 
     /// Takes out what lies between two addresses; parts that reach beyond are cut.
-    pub fn take(&mut self, from: u64, to: u64) -> Vec<Part> {
-        let reaching: Vec<Part> = self.reaching_into(from, to).collect();
+    pub fn take(&mut self, from: u64, to: u64) -> Vec<OwnedRange> {
+        let reaching: Vec<OwnedRange> = self.reaching_into(from, to).collect();
         for part in &reaching {
             self.parts.remove(&part.from);
-            self.put(Part { to: from, ..*part });
-            self.put(Part { from: to, ..*part });
+            self.put(OwnedRange { to: from, ..*part });
+            self.put(OwnedRange { from: to, ..*part });
         }
         reaching.into_iter().map(|part| part.cut_to(from, to)).collect()
     }
 
     /// Takes out everything.
-    pub fn take_all(&mut self) -> Vec<Part> {
+    pub fn take_all(&mut self) -> Vec<OwnedRange> {
         std::mem::take(&mut self.parts).into_values().collect()
     }
 
     /// Puts a part where nothing lies; one without a byte is left out.
-    pub fn put(&mut self, part: Part) {
+    pub fn put(&mut self, part: OwnedRange) {
         if part.from < part.to {
             self.parts.insert(part.from, part);
         }
     }
 
     /// Puts a part where nothing lies, as one with neighbours of the same owner.
-    pub fn join(&mut self, mut part: Part) {
+    pub fn join(&mut self, mut part: OwnedRange) {
         if part.from >= part.to {
             return;
         }
@@ -85,7 +85,7 @@ impl AddressRanges {
         }
     }
 
-    fn reaching_into(&self, from: u64, to: u64) -> impl Iterator<Item = Part> {
+    fn reaching_into(&self, from: u64, to: u64) -> impl Iterator<Item = OwnedRange> {
         // Of the parts that begin before, only the last can reach into the range: they do not overlap.
         let before = self.parts.range(..from).next_back().filter(|(_, part)| part.to > from);
         let within = (from < to).then(|| self.parts.range(from..to)).into_iter().flatten();
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn neighbours_of_one_owner_are_one_part_and_others_are_not() {
         let mut ranges = AddressRanges::default();
-        let part = |from, to, owner| Part { from, to, owner };
+        let part = |from, to, owner| OwnedRange { from, to, owner };
         [part(0, 2, 1), part(4, 6, 1), part(8, 9, 2), part(2, 4, 1), part(6, 8, 1), part(9, 9, 2)]
             .into_iter()
             .for_each(|part| ranges.join(part));

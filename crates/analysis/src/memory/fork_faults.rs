@@ -16,7 +16,7 @@
 //!   fork, so a page that has two faults with such a child between them (read, then written) counts as the fork's.
 
 use crate::integer_hash::IntegerMap;
-use crate::memory::address_ranges::{AddressRanges, Part};
+use crate::memory::address_ranges::{AddressRanges, OwnedRange};
 use crate::memory::memory_calls::{
     Event, MADV_DONTNEED, MAP_POPULATE, POPULATES, Step, heap_pages, in_order, old_pages, pages,
 };
@@ -149,7 +149,7 @@ impl Replay<'_> {
         let space = self.spaces.entry(call.process()).or_default();
         let touched = Rc::make_mut(&mut space.touched);
         touched.take(from, to);
-        touched.join(Part { from, to, owner: space.forks });
+        touched.join(OwnedRange { from, to, owner: space.forks });
     }
 
     fn move_pages(&mut self, call: &MemoryCall, (old_from, old_to): (u64, u64), (from, to): (u64, u64)) {
@@ -162,7 +162,7 @@ impl Replay<'_> {
         touched.take(from, to);
         for part in parts {
             let at = |address: u64| from.saturating_add(address - old_from).min(to);
-            touched.join(Part { from: at(part.from), to: at(part.to), ..part });
+            touched.join(OwnedRange { from: at(part.from), to: at(part.to), ..part });
         }
     }
 
@@ -179,7 +179,7 @@ impl Replay<'_> {
         let is_caused = before.is_some_and(|forks| forks < space.forks);
         if is_caused || (is_of_use && before.is_none()) {
             let touched = Rc::make_mut(&mut space.touched);
-            let page = Part { from, to: from.saturating_add(self.page), owner: space.forks };
+            let page = OwnedRange { from, to: from.saturating_add(self.page), owner: space.forks };
             touched.take(page.from, page.to);
             touched.join(page);
         }

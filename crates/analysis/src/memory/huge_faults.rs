@@ -23,7 +23,7 @@ const LEAST_TIME: Nanos = Nanos(20_000);
 const MOST_FAULTS: u64 = 2;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Part {
+struct SpanFaults {
     faults: u64,
     /// The first fault that was slow: its row.
     slow: Option<usize>,
@@ -38,7 +38,7 @@ pub(crate) fn add(
     off_cpu: &OffCpuTimes,
 ) -> Vec<usize> {
     let (page, huge_page) = (tables.manifest.host.page(), tables.manifest.host.huge_page());
-    let mut parts: IntegerMap<(u32, u64), Part> = IntegerMap::default();
+    let mut parts: IntegerMap<(u32, u64), SpanFaults> = IntegerMap::default();
     for (row, (fault, number)) in tables.faults.iter().zip(of_fault).enumerate() {
         let may_hold = |number: &u32| blocks.get(*number as usize).is_some_and(|block| block.length >= huge_page);
         let Some(number) = number.filter(may_hold) else { continue };

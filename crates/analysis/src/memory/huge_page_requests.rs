@@ -5,7 +5,7 @@
 //! to [`crate::memory::huge_page_spans`]. Not seen: what was set before the recording, and by a parent of which it has no rows.
 
 use crate::integer_hash::IntegerMap;
-use crate::memory::address_ranges::{AddressRanges, Part};
+use crate::memory::address_ranges::{AddressRanges, OwnedRange};
 use crate::memory::memory_calls::{MADV_HUGEPAGE, MADV_NOHUGEPAGE, Step, heap_pages, old_pages, pages};
 use slowpath_recording::Tables;
 use slowpath_tables::{MemoryCall, MemoryCallKind, Nanos, ProcessKey};
@@ -112,7 +112,7 @@ impl<'a> HugePageRequests<'a> {
         }
         let space = self.advised.entry(process).or_default();
         space.take(from, to);
-        advice.into_iter().for_each(|owner| space.put(Part { from, to, owner }));
+        advice.into_iter().for_each(|owner| space.put(OwnedRange { from, to, owner }));
     }
 
     /// What holds at an address.

@@ -15,7 +15,7 @@
 //!   what was mapped before the recording, what a child has from its parent.
 
 use crate::integer_hash::IntegerMap;
-use crate::memory::address_ranges::{AddressRanges, Part};
+use crate::memory::address_ranges::{AddressRanges, OwnedRange};
 use crate::memory::huge_page_requests::{HugePageRequest, HugePageRequests};
 use crate::memory::memory_blocks;
 use crate::memory::memory_calls::{Event, Step, heap_pages, in_order};
@@ -140,7 +140,7 @@ struct Replay<'a> {
     /// For each span a bit for each page.
     touched: Vec<Box<[u64]>>,
     /// The part of a span that the last fault was in, while nothing has changed; its owner is the span.
-    last: Option<(ProcessKey, Part)>,
+    last: Option<(ProcessKey, OwnedRange)>,
 }
 
 impl Replay<'_> {
@@ -168,11 +168,11 @@ impl Replay<'_> {
         });
         heap.take(from, to);
         let owner = u32::try_from(number).ok().filter(|_| !call.shrinks);
-        owner.into_iter().for_each(|owner| heap.put(Part { from, to, owner }));
+        owner.into_iter().for_each(|owner| heap.put(OwnedRange { from, to, owner }));
     }
 
     /// The anonymous private mapping that an address is in, the part of it, and the stack that made that.
-    fn mapping_at(&self, process: ProcessKey, address: u64) -> Option<(Mapping, Part, Option<u32>)> {
+    fn mapping_at(&self, process: ProcessKey, address: u64) -> Option<(Mapping, OwnedRange, Option<u32>)> {
         if let Some((part, block)) = self.blocks.at(process, address) {
             let is_meant = !block.is_stack && !block.is_shared;
             return is_meant.then_some((Mapping::Block(part.owner), part, block.stack));
@@ -224,7 +224,8 @@ impl Replay<'_> {
                 number
             }
         };
-        let within = Part { from: part.from.max(from), to: part.to.min(from.saturating_add(self.size)), owner: number };
+        let within =
+            OwnedRange { from: part.from.max(from), to: part.to.min(from.saturating_add(self.size)), owner: number };
         self.last = Some((process, within));
         Some(number)
     }
@@ -233,7 +234,8 @@ impl Replay<'_> {
         if fault.kind != FaultKind::Minor {
             return None;
         }
-        let is_last = |(process, part): &(ProcessKey, Part)| *process == fault.process() && part.holds(fault.address);
+        let is_last =
+            |(process, part): &(ProcessKey, OwnedRange)| *process == fault.process() && part.holds(fault.address);
         let number = match self.last.filter(is_last) {
             Some((_, part)) => part.owner,
             None => self.find(fault)?,

@@ -16,7 +16,7 @@
 //!   not seen in the parent.
 
 use crate::integer_hash::{IntegerMap, IntegerSet};
-use crate::memory::address_ranges::{AddressRanges, Part};
+use crate::memory::address_ranges::{AddressRanges, OwnedRange};
 use crate::memory::block::Brought;
 use crate::memory::fork_faults::ForkFaults;
 use crate::memory::huge_faults;
@@ -156,13 +156,13 @@ pub(crate) struct Replay<'a> {
     /// Bytes of each block that are mapped.
     mapped: Vec<u64>,
     /// What calls of mremap took away and have not put to its new place, by number of the call.
-    moving: IntegerMap<usize, Vec<Part>>,
+    moving: IntegerMap<usize, Vec<OwnedRange>>,
     discarded: Vec<(usize, u32)>,
     seen: Vec<SeenPage>,
     /// Processes whose pages were looked at when they, or the recording, ended.
     at_end: IntegerSet<ProcessKey>,
     /// The part that the last fault was in, while nothing has changed: faults come in rows of neighbours.
-    last: Option<(ProcessKey, Part)>,
+    last: Option<(ProcessKey, OwnedRange)>,
 }
 
 impl<'a> Replay<'a> {
@@ -172,7 +172,7 @@ impl<'a> Replay<'a> {
     }
 
     /// The part of a block that an address is in now.
-    pub fn at(&self, process: ProcessKey, address: u64) -> Option<(Part, &Block)> {
+    pub fn at(&self, process: ProcessKey, address: u64) -> Option<(OwnedRange, &Block)> {
         let part = self.spaces.get(&process)?.part_at(address)?;
         Some((part, self.blocks.get(part.owner as usize)?))
     }
@@ -209,12 +209,12 @@ impl<'a> Replay<'a> {
         (call.duration - off_cpu, off_cpu)
     }
 
-    fn block(&mut self, part: Part) -> &mut Block {
+    fn block(&mut self, part: OwnedRange) -> &mut Block {
         &mut self.blocks[part.owner as usize]
     }
 
     /// A part is gone, and with the last one its block.
-    fn lose(&mut self, part: Part, ts: Nanos, end: BlockEnd, by: Option<u32>) {
+    fn lose(&mut self, part: OwnedRange, ts: Nanos, end: BlockEnd, by: Option<u32>) {
         let mapped = &mut self.mapped[part.owner as usize];
         *mapped = mapped.saturating_sub(part.bytes());
         if *mapped == 0 {
@@ -272,7 +272,7 @@ impl<'a> Replay<'a> {
             brought: Brought::default(),
         });
         self.mapped.push(to - from);
-        self.spaces.entry(call.process()).or_default().put(Part { from, to, owner: block });
+        self.spaces.entry(call.process()).or_default().put(OwnedRange { from, to, owner: block });
     }
 
     fn unmap(&mut self, number: usize, call: &MemoryCall) {
@@ -350,7 +350,7 @@ impl<'a> Replay<'a> {
         for part in parts {
             // What lay last grows with the range.
             let end = if part.to == old_to { to } else { moved(part.to).min(to) };
-            let new = Part { from: moved(part.from).min(end), to: end, ..part };
+            let new = OwnedRange { from: moved(part.from).min(end), to: end, ..part };
             let mapped = &mut self.mapped[part.owner as usize];
             let before = if stays { 0 } else { part.bytes() };
             *mapped = mapped.saturating_add(new.bytes().saturating_sub(before));
@@ -360,7 +360,7 @@ impl<'a> Replay<'a> {
             block.map_time += share(time, part.bytes(), old_to - old_from);
             block.calls_off_cpu += share(off_cpu, part.bytes(), old_to - old_from);
             if !stays && new.bytes() < part.bytes() {
-                lost.push(Part { to: part.from + (part.bytes() - new.bytes()), ..part });
+                lost.push(OwnedRange { to: part.from + (part.bytes() - new.bytes()), ..part });
             }
             self.spaces.entry(call.process()).or_default().put(new);
         }
@@ -379,7 +379,8 @@ impl<'a> Replay<'a> {
 
     /// `time` is what it cost, where that is known.
     fn fault(&mut self, fault: &Fault, time: Option<Nanos>, by_fork: bool) -> Option<u32> {
-        let is_last = |(process, part): &(ProcessKey, Part)| *process == fault.process() && part.holds(fault.address);
+        let is_last =
+            |(process, part): &(ProcessKey, OwnedRange)| *process == fault.process() && part.holds(fault.address);
         let part = match self.last.filter(is_last) {
             Some((_, part)) => part,
             None => self.spaces.get(&fault.process())?.part_at(fault.address)?,

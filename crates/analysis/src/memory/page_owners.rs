@@ -4,7 +4,7 @@
 //! all others in ranges, which may be as long as an address space. A page is in one of the two. A range that is given or taken as a whole
 //! ends the groups inside it: each is made for a page that was set, and walked over by one such range.
 
-use crate::memory::address_ranges::{AddressRanges, Part};
+use crate::memory::address_ranges::{AddressRanges, OwnedRange};
 use slowpath_tables::PAGE_SIZE;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -61,7 +61,7 @@ impl PageOwners {
     pub fn fill(&mut self, from: u64, to: u64, owner: u32) {
         let (begin, end) = self.put(from, to, Some(owner));
         self.ranges.take(from, to);
-        self.ranges.join(Part { from: begin, to: end, owner });
+        self.ranges.join(OwnedRange { from: begin, to: end, owner });
     }
 
     /// Takes all pages of a range from their owners.
@@ -89,13 +89,13 @@ impl PageOwners {
     }
 
     /// What lies between two addresses, in their order, neighbours of one owner as one.
-    pub fn between(&self, from: u64, to: u64) -> Vec<Part> {
+    pub fn between(&self, from: u64, to: u64) -> Vec<OwnedRange> {
         let mut parts = self.ranges.between(from, to);
         for (number, group) in self.groups.range(numbers(from, to)) {
             let (begin, end) = bounds(*number);
             let page = |index: usize| {
                 let page = begin + index as u64 * PAGE_SIZE;
-                Some(Part { from: page, to: page.saturating_add(PAGE_SIZE).min(end), owner: group[index]? })
+                Some(OwnedRange { from: page, to: page.saturating_add(PAGE_SIZE).min(end), owner: group[index]? })
             };
             parts.extend(pages_of(*number, from, to).filter_map(page));
         }
@@ -140,7 +140,7 @@ mod tests {
         let mut owners = PageOwners::default();
         owners.fill(0, 1 << 40, 1);
         assert_eq!((owners.set(PAGE_SIZE, 2), owners.set(PAGE_SIZE, 3)), (Some(1), Some(2)));
-        let part = |from: u64, to: u64, owner| Part { from, to, owner };
+        let part = |from: u64, to: u64, owner| OwnedRange { from, to, owner };
         let all = [part(0, PAGE_SIZE, 1), part(PAGE_SIZE, 2 * PAGE_SIZE, 3), part(2 * PAGE_SIZE, 1 << 40, 1)];
         assert_eq!(owners.between(0, u64::MAX), all);
         owners.clear(0, u64::MAX);
@@ -153,7 +153,7 @@ mod tests {
         owners.fill(0, u64::MAX, 1);
         assert_eq!(owners.set(u64::MAX, 2), Some(1));
         let last = u64::MAX - (PAGE_SIZE - 1);
-        let parts = [Part { from: 0, to: last, owner: 1 }, Part { from: last, to: u64::MAX, owner: 2 }];
+        let parts = [OwnedRange { from: 0, to: last, owner: 1 }, OwnedRange { from: last, to: u64::MAX, owner: 2 }];
         assert_eq!(owners.between(0, u64::MAX), parts);
     }
 
@@ -176,7 +176,7 @@ mod tests {
             }
             assert!(owners.groups.len() <= 2, "{} groups after {round} ranges", owners.groups.len());
         }
-        let part = |from, to, owner| Part { from, to, owner };
+        let part = |from, to, owner| OwnedRange { from, to, owner };
         let last = to - 3 * GROUP + PAGE_SIZE;
         assert_eq!(owners.between(0, to), [part(PAGE_SIZE, 2 * PAGE_SIZE, 1), part(last, last + PAGE_SIZE, 1)]);
     }
@@ -209,7 +209,7 @@ mod tests {
                 let expected: Vec<(u64, u32)> =
                     model.range(page..page + pages).map(|(page, owner)| (*page, *owner)).collect();
                 prop_assert_eq!(owned, expected);
-                let is_whole = |pair: &[Part]| pair[0].to < pair[1].from || pair[0].owner != pair[1].owner;
+                let is_whole = |pair: &[OwnedRange]| pair[0].to < pair[1].from || pair[0].owner != pair[1].owner;
                 prop_assert!(parts.windows(2).all(is_whole), "{:?}", parts);
             }
         }

@@ -16,7 +16,7 @@
 //! - A page is one of 4 KiB. Where a fault brings more at once (huge pages), only the one with its address is known.
 
 use crate::integer_hash::{IntegerMap, IntegerSet};
-use crate::memory::address_ranges::Part;
+use crate::memory::address_ranges::OwnedRange;
 use crate::memory::fork_faults::ForkFaults;
 use crate::memory::memory_calls::{
     DISCARDS, Event, MADV_FREE, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, Step, heap_pages, in_order, old_pages, pages,
@@ -208,7 +208,7 @@ struct Space {
 
 impl Space {
     /// What releases have to do with, between two addresses, in their order.
-    fn between(&self, from: u64, to: u64) -> Vec<Part> {
+    fn between(&self, from: u64, to: u64) -> Vec<OwnedRange> {
         let mut parts = self.there.between(from, to);
         parts.append(&mut self.gone.between(from, to));
         parts.sort_unstable_by_key(|part| part.from);
@@ -235,7 +235,7 @@ impl Space {
     }
 
     /// A release takes these parts, all that are there of its range; of what it only may take, the kernel decides.
-    fn release(&mut self, parts: &[Part], (from, to): (u64, u64), kind: ReleaseKind, number: u32) {
+    fn release(&mut self, parts: &[OwnedRange], (from, to): (u64, u64), kind: ReleaseKind, number: u32) {
         let pages = if kind == ReleaseKind::Free {
             &mut self.there
         } else {

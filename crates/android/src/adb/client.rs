@@ -30,7 +30,7 @@ pub struct Adb<'a> {
 
 /// What a command on the device printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ShellOutput {
     /// Standard output.
     pub stdout: Vec<u8>,
     /// Standard error. Devices before Android 7 have both in one.
@@ -92,7 +92,7 @@ impl<'a> Adb<'a> {
     ///
     /// # Errors
     /// It did not come to its end.
-    pub fn shell(&self, command: &str) -> Result<Answer, Broken> {
+    pub fn shell(&self, command: &str) -> Result<ShellOutput, Broken> {
         self.shell_within(command, self.timeout)
     }
 
@@ -100,7 +100,7 @@ impl<'a> Adb<'a> {
     ///
     /// # Errors
     /// It did not come to its end.
-    pub fn shell_within(&self, command: &str, timeout: Duration) -> Result<Answer, Broken> {
+    pub fn shell_within(&self, command: &str, timeout: Duration) -> Result<ShellOutput, Broken> {
         self.shell_with_input(command, timeout, None)
     }
 
@@ -108,7 +108,12 @@ impl<'a> Adb<'a> {
     ///
     /// # Errors
     /// It did not come to its end.
-    pub fn shell_with_input(&self, command: &str, timeout: Duration, input: Option<Vec<u8>>) -> Result<Answer, Broken> {
+    pub fn shell_with_input(
+        &self,
+        command: &str,
+        timeout: Duration,
+        input: Option<Vec<u8>>,
+    ) -> Result<ShellOutput, Broken> {
         let script = format!("{command}; r=$?; echo; echo {END}$r");
         let limits = Limits { timeout, bytes: MOST_ANSWER, file_bytes: None, is_wanted: self.is_wanted };
         let ran = self.run(&["shell", "-T", &script], &limits, input);
@@ -118,7 +123,7 @@ impl<'a> Adb<'a> {
             return broken(AdbError::TimedOut { command: command.to_owned(), limit: timeout }, ran.stdout);
         }
         match without_end(&ran.stdout) {
-            Some((stdout, status)) => Ok(Answer { stdout: stdout.to_owned(), stderr: ran.stderr, status }),
+            Some((stdout, status)) => Ok(ShellOutput { stdout: stdout.to_owned(), stderr: ran.stderr, status }),
             // The client fails before the command runs, or the answer was cut.
             None if ran.stdout.is_empty() && ran.status != Some(0) && !ran.stderr.trim().is_empty() => {
                 broken(AdbError::of_words(&self.serial, &ran.stderr), Vec::new())

@@ -1,6 +1,6 @@
 //! Collecting evidence: one command after the other; what fails is noted and the rest goes on, until the device itself is gone.
 
-use super::client::{Adb, Answer, Broken};
+use super::client::{Adb, Broken, ShellOutput};
 use super::error::AdbError;
 use crate::audit::places;
 use crate::evidence::{
@@ -202,7 +202,7 @@ impl Collector<'_, '_> {
     }
 
     /// Runs a command and keeps its output. `None` where its answer is not whole.
-    fn answer(&mut self, what: &str, command: &str, file: Option<&str>) -> Result<Option<Answer>, AdbError> {
+    fn answer(&mut self, what: &str, command: &str, file: Option<&str>) -> Result<Option<ShellOutput>, AdbError> {
         (self.progress)(what);
         let mut step = Step {
             what: what.to_owned(),
@@ -283,7 +283,7 @@ fn is_refusal(said: &str) -> bool {
 }
 
 /// How a command that came to its end is counted.
-fn judged(step: &mut Step, answer: &Answer) {
+fn judged(step: &mut Step, answer: &ShellOutput) {
     let said = answer.stderr.trim();
     // A service that refuses says so on standard output.
     let is_refused = is_refusal(said) || answer.stdout.starts_with(b"Permission Denial");

@@ -14,7 +14,7 @@ mod repaired;
 mod server;
 
 pub(crate) use client::new_file;
-pub use client::{Adb, Answer, Broken};
+pub use client::{Adb, Broken, ShellOutput};
 pub use collect::{Asked, collect};
 pub use devices::{Device, choose, devices};
 pub use error::AdbError;

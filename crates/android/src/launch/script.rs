@@ -4,7 +4,7 @@
 use super::config::{MOST_COPIED, config, device_file};
 use super::printed::Launched;
 use super::settings::LaunchSettings;
-use crate::adb::{Adb, AdbError, Answer, Broken, new_file};
+use crate::adb::{Adb, AdbError, Broken, ShellOutput, new_file};
 use crate::startup::{StartupKind, TraceStartups, read};
 use crate::text::{AmStart, am_start};
 use slowpath_artifacts::access::quoted;
@@ -85,7 +85,7 @@ pub fn stop(adb: &Adb<'_>, package: &str) -> Result<(), AdbError> {
     adb.shell(&format!("am force-stop {package}")).map(|_| ()).map_err(|broken| broken.error)
 }
 
-fn first_line(answer: &Answer) -> String {
+fn first_line(answer: &ShellOutput) -> String {
     let text = String::from_utf8_lossy(&answer.stdout).into_owned() + &answer.stderr;
     let line = text.lines().map(str::trim).find(|line| !line.is_empty());
     line.unwrap_or("nothing was said").chars().take(300).collect()

@@ -3,13 +3,13 @@
 use super::printed::{OpenedCode, Phase};
 
 /// A kind of slices.
-struct Kind {
+struct SliceKind {
     name: &'static str,
     is_one: fn(&str) -> bool,
 }
 
-const fn kind(name: &'static str, is_one: fn(&str) -> bool) -> Kind {
-    Kind { name, is_one }
+const fn kind(name: &'static str, is_one: fn(&str) -> bool) -> SliceKind {
+    SliceKind { name, is_one }
 }
 
 /// Of ART's verifier; the name of the class follows.
@@ -17,7 +17,7 @@ pub const VERIFY: &str = "VerifyClass ";
 /// Of the dynamic linker; the library follows.
 const DLOPEN: &str = "dlopen: ";
 
-const KINDS: [Kind; 16] = [
+const KINDS: [SliceKind; 16] = [
     kind("post_fork", |name| name == "PostFork"),
     kind("activity_thread_main", |name| name == "ActivityThreadMain"),
     kind("bind_application", |name| name == "bindApplication"),
@@ -85,7 +85,7 @@ impl PhaseSums {
 
     /// The kinds of which there was a slice.
     pub fn finish(&self) -> Vec<Phase> {
-        let phase = |(kind, (count, duration_ns, main_thread_ns)): (&Kind, &(u64, u64, u64))| Phase {
+        let phase = |(kind, (count, duration_ns, main_thread_ns)): (&SliceKind, &(u64, u64, u64))| Phase {
             name: kind.name.to_owned(),
             count: *count,
             duration_ns: *duration_ns,

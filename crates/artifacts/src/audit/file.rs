@@ -4,7 +4,7 @@ use super::artifact::{DeniedBy, State, commands};
 use crate::access::{Access, Decision, FileKind, Identity, Lookup, LookupEnd, decide, smallest_change};
 use crate::disk;
 use crate::families::{self, Family, Freshness};
-use crate::gather::{Found, LookupError, Machine};
+use crate::gather::{LookupError, Machine, ResolvedPath};
 use std::cell::OnceCell;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub struct NamedFile<'a> {
     fits_by: &'a FitsBy,
     family: Option<&'static Family>,
     /// What it led to; the state for everybody, where that is no file.
-    found: Result<Found, Judged>,
+    found: Result<ResolvedPath, Judged>,
     freshness: OnceCell<Freshness>,
 }
 
@@ -57,7 +57,9 @@ impl<'a> NamedFile<'a> {
     /// Looks it up, with the rights of the calling process. Symbolic links are followed.
     pub fn look_up(machine: &Machine, path: &'a Path, fits_by: &'a FitsBy) -> Self {
         let found = match machine.look_up(path) {
-            Ok(Found { lookup: Lookup { end: LookupEnd::File(facts), .. }, .. }) if facts.kind != FileKind::Regular => {
+            Ok(ResolvedPath { lookup: Lookup { end: LookupEnd::File(facts), .. }, .. })
+                if facts.kind != FileKind::Regular =>
+            {
                 Err(Judged::because(State::Unknown, "it is no regular file"))
             }
             Ok(found) => Ok(found),

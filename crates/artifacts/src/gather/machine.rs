@@ -53,7 +53,7 @@ pub enum LookupError {
 
 /// What a path led to.
 #[derive(Debug)]
-pub struct Found {
+pub struct ResolvedPath {
     /// The lookup, for the evaluator.
     pub lookup: Lookup,
     /// The file without symbolic links in its path, where it was reached.
@@ -96,7 +96,7 @@ impl Machine {
     ///
     /// # Errors
     /// There is nothing there. What the calling process may not look at is no error but a blocked lookup.
-    pub fn look_up(&self, path: &Path) -> Result<Found, LookupError> {
+    pub fn look_up(&self, path: &Path) -> Result<ResolvedPath, LookupError> {
         if !path.is_absolute() {
             return Err(LookupError::Relative(path.to_owned()));
         }
@@ -110,10 +110,10 @@ impl Machine {
                 // Searching a directory needs a permission that the reader may lack; who is asked about may have it.
                 Err(LookupError::Io { path, source }) if source.kind() == io::ErrorKind::PermissionDenied => {
                     let why = format!("{} cannot be looked up by the user of slowpath", path.display());
-                    return Ok(Found { lookup: self.lookup(walk.steps, LookupEnd::Blocked(why)), file: None });
+                    return Ok(ResolvedPath { lookup: self.lookup(walk.steps, LookupEnd::Blocked(why)), file: None });
                 }
                 Err(error @ LookupError::NotEntered(_)) => {
-                    return Ok(Found {
+                    return Ok(ResolvedPath {
                         lookup: self.lookup(walk.steps, LookupEnd::Blocked(error.to_string())),
                         file: None,
                     });
@@ -123,7 +123,7 @@ impl Machine {
         }
         let Some((file, facts)) = walk.stack.pop() else { return Err(LookupError::Missing { path: path.to_owned() }) };
         let at = facts.path.clone();
-        Ok(Found { lookup: self.lookup(walk.steps, LookupEnd::File(facts)), file: Some((at, file)) })
+        Ok(ResolvedPath { lookup: self.lookup(walk.steps, LookupEnd::File(facts)), file: Some((at, file)) })
     }
 
     fn lookup(&self, steps: Vec<Step>, end: LookupEnd) -> Lookup {

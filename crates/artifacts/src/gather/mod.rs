@@ -11,5 +11,5 @@ mod machine;
 mod process;
 
 pub use listing::{Listed, Listing, MOST_BYTES};
-pub use machine::{Found, LookupError, Machine};
+pub use machine::{LookupError, Machine, ResolvedPath};
 pub use process::{ProcessTexts, mapped_files};

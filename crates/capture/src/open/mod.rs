@@ -7,7 +7,7 @@
 
 use crate::context::Context;
 use crate::events::{EVENT_OPEN, FILENAME_BYTES, PATH_LOOK, PATH_MAKE_DIRECTORY, open_event, record, text};
-use crate::file_rows::Place;
+use crate::file_rows::HostPaths;
 use crate::names::Names;
 use crate::probe::{Probe, SYSTEM_CALLS};
 use crate::records::{RecordKind, Text};
@@ -24,22 +24,22 @@ pub(crate) static PROBE: Probe = Probe {
     is_handed_calls: true,
     is_wanted: |options| options.files && !options.processes_only,
     records: &[RecordKind::of::<open_event>(EVENT_OPEN, "opens", |bytes, to| {
-        to.out.opens.extend(decode(bytes, to.context, to.place, to.names));
+        to.out.opens.extend(decode(bytes, to.context, to.host_paths, to.names));
     })
     .with_texts(&[Text::ended(offset_of!(open_event, path), FILENAME_BYTES)])],
     tracepoints: SYSTEM_CALLS,
     ..Probe::USUAL
 };
 
-pub(crate) fn decode(bytes: &[u8], context: &Context, place: &Place, names: &Names) -> Option<Open> {
+pub(crate) fn decode(bytes: &[u8], context: &Context, host_paths: &HostPaths, names: &Names) -> Option<Open> {
     let event: open_event = record(bytes)?;
     let process = context.process(event.header.pid, Nanos(event.header.ts));
     let opened = event.ino != 0;
     let base = FileKey { dev: event.base_dev, ino: event.base_ino };
     let path = text(&event.path);
     let starts_there = base.ino != 0 && !path.is_empty() && !path.starts_with('/');
-    let is_certain = starts_there && (!climbs(&path) || place.is_mounted_once(base.dev));
-    let base = is_certain.then(|| place.path(names, base)).flatten();
+    let is_certain = starts_there && (!climbs(&path) || host_paths.is_mounted_once(base.dev));
+    let base = is_certain.then(|| host_paths.path(names, base)).flatten();
     Some(Open {
         ts: Nanos(event.header.ts),
         pid: process.pid,

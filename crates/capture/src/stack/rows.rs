@@ -11,7 +11,7 @@ use std::hash::Hash;
 
 /// What distinguishes a frame from another.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Place {
+enum FrameKey {
     File(Option<FileKey>, u64),
     Vdso(u64),
     Generated(ProcessKey, u64),
@@ -41,7 +41,7 @@ impl<K: Eq + Hash> Numbers<K> {
 #[derive(Default)]
 pub(crate) struct Stacks {
     modules: HashMap<u32, FileKey>,
-    places: Numbers<Place>,
+    places: Numbers<FrameKey>,
     paths: Numbers<(Option<u32>, u32)>,
     /// The row of a user stack by its number in the ring.
     user: HashMap<u32, u32>,
@@ -76,7 +76,7 @@ impl Stacks {
         let process = context.process(event.header.pid, Nanos(event.header.ts));
         let mut row = match event.end {
             crate::events::STACK_WHOLE => None,
-            why => Some(self.call(None, Place::Truncated(why))),
+            why => Some(self.call(None, FrameKey::Truncated(why))),
         };
         for frame in frames.iter().rev() {
             let place = self.place(*frame, process);
@@ -99,24 +99,24 @@ impl Stacks {
         }
         let mut row = self.user(user);
         for frame in self.kernel.get(&kernel).cloned().unwrap_or_default().iter().rev() {
-            row = Some(self.call(row, Place::Kernel(*frame)));
+            row = Some(self.call(row, FrameKey::Kernel(*frame)));
         }
         self.joined.insert((user, kernel), row);
         row
     }
 
-    fn place(&self, frame: u64, process: ProcessKey) -> Place {
+    fn place(&self, frame: u64, process: ProcessKey) -> FrameKey {
         let offset = frame & ((1 << 48) - 1);
         match (frame >> 48) as u32 {
-            0 => Place::Generated(process, frame),
-            MODULE_VDSO => Place::Vdso(offset),
-            0xffff => Place::Kernel(frame),
-            module => Place::File(self.modules.get(&module).copied(), offset),
+            0 => FrameKey::Generated(process, frame),
+            MODULE_VDSO => FrameKey::Vdso(offset),
+            0xffff => FrameKey::Kernel(frame),
+            module => FrameKey::File(self.modules.get(&module).copied(), offset),
         }
     }
 
     /// The row of a frame that `parent` calls.
-    fn call(&mut self, parent: Option<u32>, place: Place) -> u32 {
+    fn call(&mut self, parent: Option<u32>, place: FrameKey) -> u32 {
         let (frame, is_new) = self.places.of(place);
         if is_new {
             self.frames.push(frame_row(frame, place));
@@ -136,7 +136,7 @@ pub(crate) fn stack(bytes: &[u8]) -> Option<stack_event> {
     record::<stack_event>(&whole).filter(|event| event.depth <= STACK_FRAMES)
 }
 
-fn frame_row(id: u32, place: Place) -> Frame {
+fn frame_row(id: u32, place: FrameKey) -> Frame {
     let nothing = Frame {
         id,
         kind: FrameKind::Truncated,
@@ -149,23 +149,23 @@ fn frame_row(id: u32, place: Place) -> Frame {
         truncation: None,
     };
     match place {
-        Place::File(file, offset) => Frame {
+        FrameKey::File(file, offset) => Frame {
             kind: FrameKind::File,
             dev: file.map(|file| file.dev),
             ino: file.map(|file| file.ino),
             offset: Some(Bytes(offset)),
             ..nothing
         },
-        Place::Vdso(offset) => Frame { kind: FrameKind::Vdso, offset: Some(Bytes(offset)), ..nothing },
-        Place::Generated(process, address) => Frame {
+        FrameKey::Vdso(offset) => Frame { kind: FrameKind::Vdso, offset: Some(Bytes(offset)), ..nothing },
+        FrameKey::Generated(process, address) => Frame {
             kind: FrameKind::Generated,
             pid: Some(process.pid),
             start: Some(process.start),
             address: Some(address),
             ..nothing
         },
-        Place::Kernel(address) => Frame { kind: FrameKind::Kernel, address: Some(address), ..nothing },
-        Place::Truncated(why) => Frame { truncation: Some(truncation(why).to_owned()), ..nothing },
+        FrameKey::Kernel(address) => Frame { kind: FrameKind::Kernel, address: Some(address), ..nothing },
+        FrameKey::Truncated(why) => Frame { truncation: Some(truncation(why).to_owned()), ..nothing },
     }
 }
 

@@ -8,7 +8,7 @@ use slowpath_launch::{EndPolicy, LaunchOutcome, StdioPolicy};
 use slowpath_session::Progress;
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_session::interrupt;
-use slowpath_session::recorded_launch::{self, RecorderHooks, Subject};
+use slowpath_session::recorded_launch::{self, RecorderHooks, RecordingSubject};
 use slowpath_session::target::{Target, launcher, not_ready};
 use slowpath_session::unprivileged::{Work, as_user};
 use slowpath_tables::{Asker, Bytes, Exec, FileKey, PageCache, PageCacheOp};
@@ -119,7 +119,7 @@ fn record_all(
     recorded.push((COLD.to_owned(), cold));
     for (name, launch) in &recorded {
         let counters = [(LAB_DEVICE_BYTES, launch.device_bytes.0)];
-        let subject = Subject::launched(target, &launch.outcome);
+        let subject = RecordingSubject::launched(target, &launch.outcome);
         recorded_launch::write(subject, &directory.join(name), &launch.raw, None, &counters)?;
     }
     Ok(Attempt::Done(Trained { recordings: TRAININGS, read, misses: used.misses, discarded }))

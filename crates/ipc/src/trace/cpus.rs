@@ -1,6 +1,6 @@
 //! What each CPU did, as rows of `cpu_events`: who ran, interrupts, softirqs, work items, idle states, frequencies. Pure.
 
-use super::parse::{Event, Kind, Task};
+use super::parse::{Event, EventKind, Task};
 use slowpath_tables::{CpuEvent, CpuEventKind, Nanos};
 use std::collections::BTreeMap;
 
@@ -60,8 +60,8 @@ impl<'a> Reader<'a> {
     fn take(&mut self, event: &'a Event, begin: u64) {
         let Event { time, cpu, .. } = *event;
         match &event.kind {
-            Kind::Switch { previous, next, .. } => self.switch(time, cpu, begin, previous, next),
-            Kind::Enter { key, name } => {
+            EventKind::Switch { previous, next, .. } => self.switch(time, cpu, begin, previous, next),
+            EventKind::Enter { key, name } => {
                 let open = &mut self.cpus.entry(cpu).or_default().open;
                 // None interrupts itself: the end of the one before is missing.
                 if let Some(before) = open.iter().position(|one| one.key == key) {
@@ -69,33 +69,33 @@ impl<'a> Reader<'a> {
                 }
                 open.push(Open { key, name, since: time });
             }
-            Kind::Leave(key) => {
+            EventKind::Leave(key) => {
                 let open = &mut self.cpus.entry(cpu).or_default().open;
                 if let Some(index) = open.iter().rposition(|one| one.key == key) {
                     let ended = open.drain(index..).next();
                     self.rows.extend(ended.map(|ended| of_interrupt(&ended, Some(time), cpu)));
                 }
             }
-            Kind::Work { key, function } => {
+            EventKind::Work { key, function } => {
                 self.work.insert(key, (time, cpu, event.thread, function.as_str()));
             }
-            Kind::WorkEnd(key) => {
+            EventKind::WorkEnd(key) => {
                 let done = self.work.remove(key.as_str());
                 self.rows.extend(done.map(|(since, cpu, tid, function)| CpuEvent {
                     tid: Some(tid),
                     ..row(since, Some(time), cpu, CpuEventKind::Work, function)
                 }));
             }
-            Kind::Idle { cpu, state } => {
+            EventKind::Idle { cpu, state } => {
                 let idle = &mut self.cpus.entry(*cpu).or_default().idle;
                 let before = std::mem::replace(idle, state.map(|state| (time, state)));
                 self.rows.extend(before.map(|(since, state)| of_idle(since, time, *cpu, state)));
             }
-            Kind::Frequency { cpu, khz } => self.rows.push(CpuEvent {
+            EventKind::Frequency { cpu, khz } => self.rows.push(CpuEvent {
                 value: Some((*khz).into()),
                 ..row(time, None, *cpu, CpuEventKind::Frequency, "frequency")
             }),
-            Kind::Binder { name, fields } => self.rows.push(CpuEvent {
+            EventKind::Binder { name, fields } => self.rows.push(CpuEvent {
                 tid: Some(event.thread),
                 ..row(time, None, cpu, CpuEventKind::Binder, &format!("{name} {fields}"))
             }),

@@ -4,7 +4,7 @@
 
 use super::beside::{Beside, TICK};
 use super::instance::Text;
-use super::parse::{Event, Kind, Task, events};
+use super::parse::{Event, EventKind, Task, events};
 use super::timeline::{Party, Segment, State, interrupts, life, occupants, transaction};
 use crate::latency::Missed;
 use schemars::JsonSchema;
@@ -206,7 +206,7 @@ fn binder(events: &[Event], missed: &Missed) -> Vec<Moment> {
     let from = began(missed);
     let within = events.iter().filter(|event| (from / 1000 * 1000..=missed.sample.end).contains(&event.time));
     let of_driver = within.filter_map(|event| {
-        let Kind::Binder { name, fields } = &event.kind else { return None };
+        let EventKind::Binder { name, fields } = &event.kind else { return None };
         let party = match event.thread {
             thread if thread == missed.sample.client_thread => Party::Client,
             thread if thread == missed.sample.server_thread => Party::Server,
@@ -384,8 +384,8 @@ impl Reader<'_> {
 
     fn name_of(&self, thread: u32) -> Culprit {
         let task = self.events.iter().find_map(|event| match &event.kind {
-            Kind::Switch { previous, .. } if previous.thread == thread => Some(previous),
-            Kind::Switch { next, .. } if next.thread == thread => Some(next),
+            EventKind::Switch { previous, .. } if previous.thread == thread => Some(previous),
+            EventKind::Switch { next, .. } if next.thread == thread => Some(next),
             _ => None,
         });
         task.map_or_else(|| Culprit { tid: thread, name: "thread".to_owned(), scheduling: String::new() }, culprit)

@@ -16,7 +16,7 @@ pub struct Task {
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EventKind {
     /// A CPU went from one task to another.
     Switch {
         /// Who ran.
@@ -105,7 +105,7 @@ pub struct Event {
     /// Whether it happened in an interrupt or softirq.
     pub in_interrupt: bool,
     /// What.
-    pub kind: Kind,
+    pub kind: EventKind,
 }
 
 /// All events of a text, by time; those of one time in the text's order. Lines that are none are left out.
@@ -144,13 +144,13 @@ fn event(line: &str) -> Option<Event> {
     })
 }
 
-fn kind(name: &str, fields: &str) -> Kind {
+fn kind(name: &str, fields: &str) -> EventKind {
     let known = match name {
         "sched_switch" => switch(fields),
         "sched_waking" | "sched_wakeup" => waking(fields, false),
         "sched_wakeup_new" => waking(fields, true),
         "workqueue_execute_start" => work(fields),
-        "workqueue_execute_end" => work_key(fields).map(Kind::WorkEnd),
+        "workqueue_execute_end" => work_key(fields).map(EventKind::WorkEnd),
         "cpu_frequency" => frequency(fields),
         "cpu_idle" => idle(fields),
         "sched_migrate_task" => migrate(fields),
@@ -158,22 +158,22 @@ fn kind(name: &str, fields: &str) -> Kind {
         _ => None,
     };
     known.unwrap_or_else(|| match name {
-        "irq_handler_entry" => Kind::Enter {
+        "irq_handler_entry" => EventKind::Enter {
             key: format!("irq {}", last(fields, "irq=").unwrap_or("?")),
             name: format!("interrupt {}", last(fields, "name=").unwrap_or("?")),
         },
-        "irq_handler_exit" => Kind::Leave(format!("irq {}", last(fields, "irq=").unwrap_or("?"))),
-        "softirq_entry" => Kind::Enter { key: softirq(fields), name: softirq(fields) },
-        "softirq_exit" => Kind::Leave(softirq(fields)),
+        "irq_handler_exit" => EventKind::Leave(format!("irq {}", last(fields, "irq=").unwrap_or("?"))),
+        "softirq_entry" => EventKind::Enter { key: softirq(fields), name: softirq(fields) },
+        "softirq_exit" => EventKind::Leave(softirq(fields)),
         _ if name.starts_with("binder_") => {
-            Kind::Binder { name: name["binder_".len()..].to_owned(), fields: fields.trim().to_owned() }
+            EventKind::Binder { name: name["binder_".len()..].to_owned(), fields: fields.trim().to_owned() }
         }
         _ => match (name.strip_suffix("_entry"), name.strip_suffix("_exit")) {
             (Some(vector), _) => {
-                Kind::Enter { key: vector.to_owned(), name: format!("interrupt {}", vector.replace('_', " ")) }
+                EventKind::Enter { key: vector.to_owned(), name: format!("interrupt {}", vector.replace('_', " ")) }
             }
-            (_, Some(vector)) => Kind::Leave(vector.to_owned()),
-            _ => Kind::Other,
+            (_, Some(vector)) => EventKind::Leave(vector.to_owned()),
+            _ => EventKind::Other,
         },
     })
 }
@@ -197,25 +197,25 @@ fn named(fields: &str, name_key: &str, pid_key: &str, priority_key: &str) -> Opt
     Some(Task { thread: number(fields, pid_key)?, name: name.to_owned(), priority: number(fields, priority_key)? })
 }
 
-fn switch(fields: &str) -> Option<Kind> {
+fn switch(fields: &str) -> Option<EventKind> {
     let at = fields.rfind(" ==> next_comm=")?;
     let (before, after) = (fields.get(..at)?, fields.get(at..)?);
     // A next task of that very name: what belongs to it stands behind the last one, its numbers in any case.
-    Some(Kind::Switch {
+    Some(EventKind::Switch {
         previous: named(before, "prev_comm=", " prev_pid=", " prev_prio=")?,
         state: last(before, " prev_state=")?.chars().next()?,
         next: named(after, "next_comm=", " next_pid=", " next_prio=")?,
     })
 }
 
-fn waking(fields: &str, is_new: bool) -> Option<Kind> {
+fn waking(fields: &str, is_new: bool) -> Option<EventKind> {
     let task = named(fields, "comm=", " pid=", " prio=")?;
-    Some(Kind::Waking { task, cpu: number(fields, " target_cpu=")?, is_new })
+    Some(EventKind::Waking { task, cpu: number(fields, " target_cpu=")?, is_new })
 }
 
 /// `work struct 00000000abcdef: function vmstat_update`; both without the space behind `struct` in some kernels.
-fn work(fields: &str) -> Option<Kind> {
-    Some(Kind::Work { key: work_key(fields)?, function: last(fields, "function ")?.to_owned() })
+fn work(fields: &str) -> Option<EventKind> {
+    Some(EventKind::Work { key: work_key(fields)?, function: last(fields, "function ")?.to_owned() })
 }
 
 fn work_key(fields: &str) -> Option<String> {
@@ -223,22 +223,22 @@ fn work_key(fields: &str) -> Option<String> {
     Some(rest.split([':', ' ']).next()?.to_owned())
 }
 
-fn frequency(fields: &str) -> Option<Kind> {
-    Some(Kind::Frequency { cpu: number(fields, "cpu_id=")?, khz: number(fields, "state=")? })
+fn frequency(fields: &str) -> Option<EventKind> {
+    Some(EventKind::Frequency { cpu: number(fields, "cpu_id=")?, khz: number(fields, "state=")? })
 }
 
-fn idle(fields: &str) -> Option<Kind> {
+fn idle(fields: &str) -> Option<EventKind> {
     let state: u32 = number(fields, "state=")?;
     // PWR_EVENT_EXIT of include/trace/events/power.h.
-    Some(Kind::Idle { cpu: number(fields, "cpu_id=")?, state: (state != u32::MAX).then_some(state) })
+    Some(EventKind::Idle { cpu: number(fields, "cpu_id=")?, state: (state != u32::MAX).then_some(state) })
 }
 
-fn migrate(fields: &str) -> Option<Kind> {
-    Some(Kind::Migrate { thread: number(fields, " pid=")?, to: number(fields, " dest_cpu=")? })
+fn migrate(fields: &str) -> Option<EventKind> {
+    Some(EventKind::Migrate { thread: number(fields, " pid=")?, to: number(fields, " dest_cpu=")? })
 }
 
-fn lend(fields: &str) -> Option<Kind> {
-    Some(Kind::Lend { thread: number(fields, " pid=")?, priority: number(fields, " newprio=")? })
+fn lend(fields: &str) -> Option<EventKind> {
+    Some(EventKind::Lend { thread: number(fields, " pid=")?, priority: number(fields, " newprio=")? })
 }
 
 #[cfg(test)]
@@ -259,21 +259,21 @@ mod tests {
         let events = events(text);
         assert_eq!(events.len(), 7, "{events:#?}");
         assert_eq!((events[0].time, events[0].cpu, events[0].thread), (12_345_000_123_000, 1, 0));
-        let Kind::Switch { previous, state: 'R', next } = &events[0].kind else { panic!("{:?}", events[0]) };
+        let EventKind::Switch { previous, state: 'R', next } = &events[0].kind else { panic!("{:?}", events[0]) };
         assert_eq!((previous.thread, next.thread, next.priority, next.name.as_str()), (0, 77, 0, "my server"));
         assert!(events[1].in_interrupt && events[1].thread == 1234);
-        assert!(matches!(&events[1].kind, Kind::Waking { task, cpu: 1, is_new: false } if task.thread == 77));
+        assert!(matches!(&events[1].kind, EventKind::Waking { task, cpu: 1, is_new: false } if task.thread == 77));
         let (key, name) = ("irq 25".to_owned(), "interrupt virtio0-input".to_owned());
-        assert_eq!(events[2].kind, Kind::Enter { key, name });
-        assert_eq!(events[3].kind, Kind::Leave("local_timer".to_owned()));
-        assert_eq!(events[4].kind, Kind::Migrate { thread: 77, to: 0 });
-        assert_eq!(events[5].kind, Kind::Lend { thread: 77, priority: 0 });
-        assert_eq!(events[6].kind, Kind::Other);
+        assert_eq!(events[2].kind, EventKind::Enter { key, name });
+        assert_eq!(events[3].kind, EventKind::Leave("local_timer".to_owned()));
+        assert_eq!(events[4].kind, EventKind::Migrate { thread: 77, to: 0 });
+        assert_eq!(events[5].kind, EventKind::Lend { thread: 77, priority: 0 });
+        assert_eq!(events[6].kind, EventKind::Other);
     }
 
     #[test]
     fn what_cpus_and_the_binder_driver_did_is_read() {
-        let kinds = |lines: &[&str]| -> Vec<Kind> {
+        let kinds = |lines: &[&str]| -> Vec<EventKind> {
             let text: String =
                 lines.iter().map(|line| format!("  kworker/0:1-9  [000] d..2.  5.000001: {line}\n")).collect();
             events(text.as_bytes()).into_iter().map(|event| event.kind).collect()
@@ -288,12 +288,12 @@ mod tests {
         ]);
         let key = "00000000c0ffee00".to_owned();
         let expected = [
-            Kind::Work { key: key.clone(), function: "vmstat_update".to_owned() },
-            Kind::WorkEnd(key),
-            Kind::Frequency { cpu: 3, khz: 1_800_000 },
-            Kind::Idle { cpu: 1, state: Some(2) },
-            Kind::Idle { cpu: 1, state: None },
-            Kind::Binder {
+            EventKind::Work { key: key.clone(), function: "vmstat_update".to_owned() },
+            EventKind::WorkEnd(key),
+            EventKind::Frequency { cpu: 3, khz: 1_800_000 },
+            EventKind::Idle { cpu: 1, state: Some(2) },
+            EventKind::Idle { cpu: 1, state: None },
+            EventKind::Binder {
                 name: "transaction".to_owned(),
                 fields: "transaction=77 dest_node=5 dest_proc=20 dest_thread=0 reply=0 flags=0x10 code=0x1".to_owned(),
             },
@@ -309,7 +309,7 @@ mod tests {
                  prev_state=R ==> next_comm={hostile} next_pid=20 next_prio=98\n"
             );
             let events = events(line.as_bytes());
-            let Some(Kind::Switch { previous, next, .. }) = events.first().map(|event| &event.kind) else {
+            let Some(EventKind::Switch { previous, next, .. }) = events.first().map(|event| &event.kind) else {
                 panic!("{hostile}: {events:?}")
             };
             assert_eq!((previous.thread, next.thread, next.priority), (10, 20, 98), "{hostile}");

@@ -9,7 +9,7 @@
 //! construction (`analysis::time::ledger`). Where the switch to a thread is missing, its row ends with the wake-up and a loss is counted.
 
 use super::cpus;
-use super::parse::{Event, Kind, events};
+use super::parse::{Event, EventKind, events};
 use crate::latency::{PairSamples, Process};
 use crate::transport::Transport;
 use slowpath_recording::{Manifest, Probe, ProbeState, Tables, WriteError, Writer};
@@ -201,11 +201,11 @@ struct Reader {
 impl Reader {
     fn take(&mut self, event: &Event) {
         match &event.kind {
-            Kind::Switch { previous, state, next } => {
+            EventKind::Switch { previous, state, next } => {
                 self.leaves(previous.thread, event.time, *state);
                 self.arrives(next.thread, event.time);
             }
-            Kind::Waking { task, is_new: true, .. } => {
+            EventKind::Waking { task, is_new: true, .. } => {
                 let maker = self.threads.get(&event.thread).map(|maker| maker.process);
                 let maker = maker.filter(|process| self.clients.contains(&process.pid));
                 let made = self.threads.entry(task.thread);
@@ -218,7 +218,7 @@ impl Reader {
                 *thread =
                     Thread { began: Some(event.time), away: Some((event.time, 'R')), ..Thread::of(thread.process) };
             }
-            Kind::Waking { task, .. } => {
+            EventKind::Waking { task, .. } => {
                 let Some(thread) = self.threads.get_mut(&task.thread) else { return };
                 if thread.began.is_none() {
                     // Before the trace it waited for something.

@@ -3,7 +3,7 @@
 //! At any moment one of the two is what the transaction waits for: before the call the client, then the client while it runs or is
 //! runnable, else the server. The segments cover the transaction without gaps or overlaps.
 
-use super::parse::{Event, Kind, Task};
+use super::parse::{Event, EventKind, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,7 @@ pub fn life(events: &[Event], thread: u32, from: u64, to: u64) -> Vec<Stretch> {
         let next =
             |state, cpu, priority| Stretch { from: event.time, to, state, cpu, priority, woken_by: None, moved: false };
         match &event.kind {
-            Kind::Switch { previous, state: left_as, .. } if previous.thread == thread => {
+            EventKind::Switch { previous, state: left_as, .. } if previous.thread == thread => {
                 match now.state {
                     State::Unknown => {
                         (now.state, now.cpu, now.priority) = (State::Running, Some(event.cpu), Some(previous.priority));
@@ -66,13 +66,13 @@ pub fn life(events: &[Event], thread: u32, from: u64, to: u64) -> Vec<Stretch> {
                 let state = if *left_as == 'R' { State::Runnable } else { State::Blocked };
                 change(&mut now, event.time, next(state, Some(event.cpu), Some(previous.priority)));
             }
-            Kind::Switch { next: task, .. } if task.thread == thread => {
+            EventKind::Switch { next: task, .. } if task.thread == thread => {
                 if now.state == State::Unknown {
                     now.state = State::Runnable;
                 }
                 change(&mut now, event.time, next(State::Running, Some(event.cpu), Some(task.priority)));
             }
-            Kind::Waking { task, cpu, .. } if task.thread == thread => match now.state {
+            EventKind::Waking { task, cpu, .. } if task.thread == thread => match now.state {
                 State::Blocked | State::Unknown => {
                     now.state = State::Blocked;
                     now.woken_by = Some((event.thread, event.in_interrupt));
@@ -82,13 +82,13 @@ pub fn life(events: &[Event], thread: u32, from: u64, to: u64) -> Vec<Stretch> {
                 State::Runnable => now.cpu = Some(*cpu),
                 State::Running => {}
             },
-            Kind::Migrate { thread: moved, to } if *moved == thread => {
+            EventKind::Migrate { thread: moved, to } if *moved == thread => {
                 now.moved = true;
                 if now.state == State::Runnable {
                     now.cpu = Some(*to);
                 }
             }
-            Kind::Lend { thread: lent, priority } if *lent == thread => now.priority = Some(*priority),
+            EventKind::Lend { thread: lent, priority } if *lent == thread => now.priority = Some(*priority),
             _ => {}
         }
     }
@@ -181,7 +181,7 @@ pub fn occupants(events: &[Event], cpu: u32, from: u64, to: u64) -> Vec<(Task, u
         }
     };
     for event in events.iter().filter(|event| event.cpu == cpu) {
-        let Kind::Switch { previous, next, .. } = &event.kind else { continue };
+        let EventKind::Switch { previous, next, .. } = &event.kind else { continue };
         if event.time > from {
             let until = event.time.min(to);
             // Also right where the first switch comes after the beginning.
@@ -205,14 +205,14 @@ pub fn interrupts(events: &[Event], cpu: u32, from: u64, to: u64) -> Vec<(String
     let mut list: Vec<(String, u64)> = Vec::new();
     for event in events.iter().filter(|event| event.cpu == cpu && event.time <= to) {
         match &event.kind {
-            Kind::Enter { key, name } => {
+            EventKind::Enter { key, name } => {
                 // None interrupts itself: the end of the one before is missing.
                 if let Some(before) = open.iter().position(|(one, ..)| *one == key) {
                     open.truncate(before);
                 }
                 open.push((key, name, event.time));
             }
-            Kind::Leave(key) => {
+            EventKind::Leave(key) => {
                 let Some(index) = open.iter().rposition(|(one, ..)| *one == key) else { continue };
                 let (_, name, since) = open[index];
                 open.truncate(index);
@@ -225,7 +225,7 @@ pub fn interrupts(events: &[Event], cpu: u32, from: u64, to: u64) -> Vec<(String
                 }
             }
             // No task is switched within one; but for softirqs of PREEMPT_RT, whose rest does not count.
-            Kind::Switch { .. } => open.clear(),
+            EventKind::Switch { .. } => open.clear(),
             _ => {}
         }
     }

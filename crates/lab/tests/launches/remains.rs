@@ -41,7 +41,7 @@ fn kernel_objects(below: &Path, owner: u32) -> Vec<String> {
 }
 
 fn directories_of(pid: u32) -> Vec<leftovers::Trace> {
-    let of_pid = |trace: &leftovers::Trace| trace.kind == leftovers::Kind::Directory && trace.pid == pid;
+    let of_pid = |trace: &leftovers::Trace| trace.kind == leftovers::TraceKind::Directory && trace.pid == pid;
     leftovers::list().into_iter().filter(of_pid).collect()
 }
 
@@ -61,7 +61,7 @@ fn gone_soon(below: &Path, owner: u32) {
 fn cgroups_of(pid: u32) -> Vec<PathBuf> {
     leftovers::list()
         .into_iter()
-        .filter(|trace| trace.kind == leftovers::Kind::Cgroup && trace.pid == pid)
+        .filter(|trace| trace.kind == leftovers::TraceKind::Cgroup && trace.pid == pid)
         .map(|trace| trace.path)
         .collect()
 }

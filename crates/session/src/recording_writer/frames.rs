@@ -9,7 +9,7 @@ use std::io::{self, Read};
 
 /// Kind of a frame from the recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// [`Begin`].
     Begin = 1,
     /// Whole records of the ring.
@@ -22,7 +22,7 @@ pub enum Kind {
     Discard = 5,
 }
 
-impl Kind {
+impl FrameKind {
     fn of(number: u8) -> Option<Self> {
         [Self::Begin, Self::Records, Self::SoFar, Self::End, Self::Discard]
             .into_iter()
@@ -54,7 +54,7 @@ pub struct SoFar {
 
 /// What the writer says.
 #[derive(Serialize, Deserialize)]
-pub enum Answer {
+pub enum WriterAnswer {
     /// The directory is there.
     Ready,
     /// Recording is to stop, for this reason.
@@ -84,13 +84,13 @@ pub fn json(kind: u8, value: &impl Serialize) -> Vec<u8> {
 ///
 /// # Errors
 /// The other side ended within a frame, or says what is none.
-pub fn read(from: &mut impl Read) -> io::Result<Option<(Kind, Vec<u8>)>> {
+pub fn read(from: &mut impl Read) -> io::Result<Option<(FrameKind, Vec<u8>)>> {
     let mut header = [0; HEADER];
     if from.read(&mut header[..1])? == 0 {
         return Ok(None);
     }
     from.read_exact(&mut header[1..])?;
-    let kind = Kind::of(header[0]).ok_or_else(|| io::Error::other("a frame of unknown kind"))?;
+    let kind = FrameKind::of(header[0]).ok_or_else(|| io::Error::other("a frame of unknown kind"))?;
     let length = u32::from_le_bytes([header[1], header[2], header[3], header[4]]);
     let mut content = vec![0; length as usize];
     from.read_exact(&mut content)?;
@@ -103,7 +103,7 @@ pub struct Answers {
     bytes: Vec<u8>,
 }
 
-/// Kind of a frame with an [`Answer`].
+/// Kind of a frame with a [`WriterAnswer`].
 pub const ANSWER: u8 = 16;
 
 /// The longest answer holds a manifest, which lists segments: some 150 bytes for each of ten thousand.
@@ -119,7 +119,7 @@ impl Answers {
     ///
     /// # Errors
     /// It is none, or longer than any: the writer has the user's identity and is not trusted.
-    pub fn next_answer(&mut self) -> io::Result<Option<Answer>> {
+    pub fn next_answer(&mut self) -> io::Result<Option<WriterAnswer>> {
         let Some(header) = self.bytes.get(..HEADER).and_then(|bytes| <[u8; HEADER]>::try_from(bytes).ok()) else {
             return Ok(None);
         };
@@ -141,12 +141,12 @@ mod tests {
 
     #[test]
     fn frames_are_read_as_they_were_written_and_a_cut_one_is_an_error() {
-        let mut bytes = header(Kind::Records as u8, 3).unwrap().to_vec();
+        let mut bytes = header(FrameKind::Records as u8, 3).unwrap().to_vec();
         bytes.extend([7, 8, 9]);
-        bytes.extend(json(Kind::Discard as u8, &()));
+        bytes.extend(json(FrameKind::Discard as u8, &()));
         let mut from = bytes.as_slice();
-        assert_eq!(read(&mut from).unwrap(), Some((Kind::Records, vec![7, 8, 9])));
-        assert_eq!(read(&mut from).unwrap(), Some((Kind::Discard, b"null".to_vec())));
+        assert_eq!(read(&mut from).unwrap(), Some((FrameKind::Records, vec![7, 8, 9])));
+        assert_eq!(read(&mut from).unwrap(), Some((FrameKind::Discard, b"null".to_vec())));
         assert_eq!(read(&mut from).unwrap(), None);
         assert!(read(&mut &bytes[..6]).is_err());
         assert!(read(&mut &[99u8, 0, 0, 0, 0][..]).is_err());
@@ -154,15 +154,15 @@ mod tests {
 
     #[test]
     fn answers_come_in_any_pieces() {
-        let mut bytes = json(ANSWER, &Answer::Ready);
-        bytes.extend(json(ANSWER, &Answer::Stop("full".to_owned())));
+        let mut bytes = json(ANSWER, &WriterAnswer::Ready);
+        bytes.extend(json(ANSWER, &WriterAnswer::Stop("full".to_owned())));
         let mut answers = Answers::default();
         let mut said = Vec::new();
         for byte in bytes {
             answers.extend(&[byte]);
             said.extend(answers.next_answer().unwrap());
         }
-        assert!(matches!(said.as_slice(), [Answer::Ready, Answer::Stop(why)] if why == "full"));
+        assert!(matches!(said.as_slice(), [WriterAnswer::Ready, WriterAnswer::Stop(why)] if why == "full"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub mod stack_audit;
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use crate::unprivileged::Work;
-use frames::{Answer, Answers, Begin, HEADER, Kind as Frame, SoFar, header, json};
+use frames::{Answers, Begin, FrameKind, HEADER, SoFar, WriterAnswer, header, json};
 use names::Names;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -109,21 +109,21 @@ impl WriterProcess {
     /// # Errors
     /// The directory cannot be written.
     pub fn begin(&mut self, begin: &Begin, hold: Duration) -> Result<(), Failure> {
-        self.enqueue(json(Frame::Begin as u8, begin));
+        self.enqueue(json(FrameKind::Begin as u8, begin));
         let answer = self.answer(BEGINNING)?;
         self.held_until = Some(Instant::now() + hold);
         match answer {
-            Answer::Ready => Ok(()),
-            Answer::Done(done) => match *done {
+            WriterAnswer::Ready => Ok(()),
+            WriterAnswer::Done(done) => match *done {
                 Err(failure) => Err(failure),
                 Ok(_) => Err(broken(&"it ended before it began")),
             },
-            Answer::Stop(reason) => Err(Failure::new(Kind::Machine, reason)),
+            WriterAnswer::Stop(reason) => Err(Failure::new(Kind::Machine, reason)),
         }
     }
 
     /// Hands over what waits until there is an answer, for so long at most. A writer that somebody stops is continued, once.
-    fn answer(&mut self, limit: Duration) -> Result<Answer, Failure> {
+    fn answer(&mut self, limit: Duration) -> Result<WriterAnswer, Failure> {
         let mut bytes = [0; 16 << 10];
         let began = Instant::now();
         loop {
@@ -199,7 +199,7 @@ impl WriterProcess {
     }
 
     fn enqueue_records(&mut self, records: Vec<u8>) {
-        match header(Frame::Records as u8, records.len()) {
+        match header(FrameKind::Records as u8, records.len()) {
             Some(header) => {
                 self.enqueue(header.to_vec());
                 self.enqueue(records);
@@ -226,7 +226,7 @@ impl WriterProcess {
     /// Tells what holds now, in case there is no end.
     pub fn tell(&mut self, mut facts: SoFar) {
         facts.losses.merge(&self.given_up);
-        self.enqueue(json(Frame::SoFar as u8, &facts));
+        self.enqueue(json(FrameKind::SoFar as u8, &facts));
     }
 
     /// Records are no longer held back, see [`Self::begin`].
@@ -285,11 +285,11 @@ impl WriterProcess {
         }
     }
 
-    fn note(&mut self, answer: Answer) {
+    fn note(&mut self, answer: WriterAnswer) {
         match answer {
-            Answer::Ready => {}
-            Answer::Stop(reason) => self.stop = Some(reason),
-            Answer::Done(done) => {
+            WriterAnswer::Ready => {}
+            WriterAnswer::Stop(reason) => self.stop = Some(reason),
+            WriterAnswer::Done(done) => {
                 self.stop.get_or_insert_with(|| match &*done {
                     Err(failure) => failure.chain(),
                     Ok(_) => "the writer ended".to_owned(),
@@ -312,7 +312,7 @@ impl WriterProcess {
     pub fn finish(mut self, records: Vec<u8>, mut manifest: Manifest) -> Result<Manifest, Failure> {
         self.enqueue_records(records);
         manifest.losses.merge(&self.given_up);
-        self.enqueue(json(Frame::End as u8, &manifest));
+        self.enqueue(json(FrameKind::End as u8, &manifest));
         self.close()
     }
 
@@ -322,7 +322,7 @@ impl WriterProcess {
     /// It cannot be removed, or the writer is gone.
     pub fn discard(mut self) -> Result<(), Failure> {
         // Behind what waits, of which a part may be sent.
-        self.enqueue(json(Frame::Discard as u8, &()));
+        self.enqueue(json(FrameKind::Discard as u8, &()));
         self.close().map(drop)
     }
 

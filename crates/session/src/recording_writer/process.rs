@@ -1,7 +1,7 @@
 //! The writer's side: with the user's identity it decodes records as they come, examines the files that they name, and writes
 //! the recording, a segment of each table every few seconds. It ends with its recorder, which need not say so.
 
-use super::frames::{ANSWER, Answer, Begin, Kind, SoFar, json, read};
+use super::frames::{ANSWER, Begin, FrameKind, SoFar, WriterAnswer, json, read};
 use super::names::Names;
 use super::stack_audit::StackAuditor;
 use crate::failure::{Failure, Kind as FailureKind};
@@ -36,7 +36,7 @@ pub fn work(mut socket: UnixStream, directory: &Path, limit: Bytes, names: Names
         Ok(None) => return,
         Err(error) => Err(Failure::new(FailureKind::Machine, format!("recorder and writer lost each other: {error}"))),
     };
-    let _ = socket.write_all(&json(ANSWER, &Answer::Done(Box::new(result))));
+    let _ = socket.write_all(&json(ANSWER, &WriterAnswer::Done(Box::new(result))));
 }
 
 /// `None` when there is nobody to tell.
@@ -46,30 +46,30 @@ fn serve(
     limit: Bytes,
     names: Names,
 ) -> io::Result<Option<Result<Manifest, Failure>>> {
-    let Some((Kind::Begin, begin)) = read(socket)? else { return Ok(None) };
+    let Some((FrameKind::Begin, begin)) = read(socket)? else { return Ok(None) };
     let begin: Begin = serde_json::from_slice(&begin)?;
     let mut recording = match InProgress::begin(directory, begin, limit, names) {
         Ok(recording) => recording,
         Err(error) => return Ok(Some(Err(Failure::from_error(FailureKind::Usage, &error)))),
     };
-    socket.write_all(&json(ANSWER, &Answer::Ready))?;
+    socket.write_all(&json(ANSWER, &WriterAnswer::Ready))?;
     loop {
         if !recording.wait(socket)? {
             recording.flush();
         } else {
             // A recorder that was killed within a frame has ended like any other.
             match read(socket).unwrap_or_default() {
-                Some((Kind::Records, records)) => recording.take(&records),
-                Some((Kind::SoFar, facts)) => recording.learn(serde_json::from_slice(&facts)?),
-                Some((Kind::End, manifest)) => {
+                Some((FrameKind::Records, records)) => recording.take(&records),
+                Some((FrameKind::SoFar, facts)) => recording.learn(serde_json::from_slice(&facts)?),
+                Some((FrameKind::End, manifest)) => {
                     let manifest: Manifest = serde_json::from_slice(&manifest)?;
                     return Ok(Some(recording.finish(|own| replace(own, manifest))));
                 }
-                Some((Kind::Discard, _)) => {
+                Some((FrameKind::Discard, _)) => {
                     let discarded = recording.writer.discard().map(|()| Manifest::default());
                     return Ok(Some(discarded.map_err(|error| Failure::from_error(FailureKind::Machine, &error))));
                 }
-                Some((Kind::Begin, _)) => {}
+                Some((FrameKind::Begin, _)) => {}
                 None => {
                     let killed = |own: &mut Manifest| own.stop_reason = Some("the recorder was killed".to_owned());
                     let _ = recording.finish(killed);
@@ -81,7 +81,7 @@ fn serve(
             }
         }
         if let Some(reason) = recording.stop.take() {
-            socket.write_all(&json(ANSWER, &Answer::Stop(reason)))?;
+            socket.write_all(&json(ANSWER, &WriterAnswer::Stop(reason)))?;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The children: one kind parses the files that it is sent, and may do nothing else; another opens, as the user, the files that a program
 //! maps when it starts.
 
-use super::wire::{Answer, Mapped, Received, Request, SEALS, receive, send};
+use super::wire::{Mapped, Received, Request, SEALS, TableAnswer, receive, send};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use slowpath_process::{Wait, is_answered_by_a_program};
@@ -63,9 +63,9 @@ fn tell(socket: &OwnedFd, table: Option<&UnwindTable>) -> std::io::Result<()> {
     match table.and_then(|table| Some((table, in_memory(table).ok()?))) {
         Some((table, file)) => {
             let (pages, rows) = (table.pages.len() as u32, table.rows.len() as u32);
-            send(socket, &Answer { first_page: table.first_page, pages, rows }, Some(&file), Wait::Forever)
+            send(socket, &TableAnswer { first_page: table.first_page, pages, rows }, Some(&file), Wait::Forever)
         }
-        None => send(socket, &Answer::default(), None, Wait::Forever),
+        None => send(socket, &TableAnswer::default(), None, Wait::Forever),
     }
 }
 

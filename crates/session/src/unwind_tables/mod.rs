@@ -26,7 +26,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use wire::{Answer, is_sealed};
+use wire::{TableAnswer, is_sealed};
 
 /// Rows of a table at most, as a bound on what the child may make the recorder read.
 const MOST_ROWS: u32 = 16 << 20;
@@ -179,7 +179,7 @@ impl TableMaker {
     }
 
     /// Begins to load what a child made.
-    fn take(&mut self, recorder: &mut Recorder, asked: Asked, answer: &Answer, table: Option<File>) {
+    fn take(&mut self, recorder: &mut Recorder, asked: Asked, answer: &TableAnswer, table: Option<File>) {
         let (pages, rows) = match (table.map(|file| content(answer, &file)), asked) {
             (Some(Ok(content)), _) => content,
             (Some(Err(error)), _) => return self.gap(&format!("its table could not be read: {error}")),
@@ -276,7 +276,7 @@ fn in_memory(bytes: &[u8]) -> std::io::Result<File> {
 
 /// Pages and rows of an answer. The child is not trusted: what it sends is in memory, nobody can change or delay it, and it is as large
 /// as it says, within bounds.
-fn content(answer: &Answer, file: &File) -> std::io::Result<(Vec<u32>, Vec<u64>)> {
+fn content(answer: &TableAnswer, file: &File) -> std::io::Result<(Vec<u32>, Vec<u64>)> {
     let wrong = |why: &str| Err(std::io::Error::other(why.to_owned()));
     if answer.rows > MOST_ROWS || answer.pages > MOST_ROWS {
         return wrong("it is too large");
@@ -313,7 +313,7 @@ mod tests {
     fn an_answer_that_is_not_as_large_as_it_says_is_refused() {
         let file = memory(12);
         fcntl(&file, FcntlArg::F_ADD_SEALS(SEALS)).unwrap();
-        let answer = |pages, rows| Answer { pages, rows, ..Answer::default() };
+        let answer = |pages, rows| TableAnswer { pages, rows, ..TableAnswer::default() };
         assert!(content(&answer(1, 1), &file).is_ok());
         for (pages, rows) in [(1, 2), (1, 0), (0, 1), (1, u32::MAX), (u32::MAX, 1)] {
             assert!(content(&answer(pages, rows), &file).is_err(), "{pages} {rows}");
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_could_change_or_whose_reading_could_wait_is_refused() {
-        let answer = Answer { pages: 1, rows: 1, ..Answer::default() };
+        let answer = TableAnswer { pages: 1, rows: 1, ..TableAnswer::default() };
         assert!(content(&answer, &memory(12)).is_err());
         let (pipe, _writer) = nix::unistd::pipe().unwrap();
         assert!(content(&answer, &File::from(pipe)).is_err());

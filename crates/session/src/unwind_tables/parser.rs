@@ -1,7 +1,7 @@
 //! The children, seen from the recorder.
 
 use super::child;
-use super::wire::{Answer, Mapped, Received, Request, Seen, receive, seen, send};
+use super::wire::{Mapped, Received, Request, Seen, TableAnswer, receive, seen, send};
 use crate::failure::{Failure, Kind, failed};
 use crate::unprivileged::{Work, Worker};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -87,7 +87,7 @@ impl Parser {
     }
 
     /// Its answer to what it was asked, once there is one. Never waits.
-    pub fn answer(&mut self) -> Option<(Asked, Answer, Option<File>)> {
+    pub fn answer(&mut self) -> Option<(Asked, TableAnswer, Option<File>)> {
         let (asked, _) = self.asked?;
         match receive(&self.socket, Wait::Never) {
             Received::Message(answer, table) => {

@@ -25,7 +25,7 @@ pub struct Mapped {
 
 /// An answer; the table comes along as a sealed file in memory, where there is one: pages, then rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct TableAnswer {
     /// See [`slowpath_capture::TableParts`].
     pub first_page: u32,
     /// Pages, with the one more.
@@ -118,11 +118,11 @@ mod tests {
     fn a_message_arrives_with_its_file() {
         let (one, other) = sockets();
         let file = tempfile::tempfile().unwrap();
-        let answer = Answer { first_page: 7, rows: 3, pages: 2 };
+        let answer = TableAnswer { first_page: 7, rows: 3, pages: 2 };
         send(&one, &answer, Some(&file), Wait::Forever).unwrap();
         send(&one, &Request, None, Wait::Forever).unwrap();
         assert!(
-            matches!(receive::<Answer>(&other, Wait::Forever), Received::Message(message, Some(_)) if message == answer)
+            matches!(receive::<TableAnswer>(&other, Wait::Forever), Received::Message(message, Some(_)) if message == answer)
         );
         assert!(matches!(receive::<Request>(&other, Wait::Forever), Received::Message(Request, None)));
         assert!(matches!(receive::<Request>(&other, Wait::Never), Received::Nothing));
@@ -140,10 +140,10 @@ mod tests {
         let copies = || open().filter(|path| path.to_string_lossy().contains(&inode)).count();
         let before = copies();
         let many = vec![file.as_fd(); MOST_DESCRIPTORS];
-        let bytes = rmp_serde::to_vec(&Answer::default()).unwrap();
+        let bytes = rmp_serde::to_vec(&TableAnswer::default()).unwrap();
         for content in [bytes.as_slice(), b"\xff\xff", &[0; 4096], b""] {
             send_packet_with(&one, content, &many, Wait::Forever).unwrap();
-            let received = receive::<Answer>(&other, Wait::Forever);
+            let received = receive::<TableAnswer>(&other, Wait::Forever);
             assert_eq!(matches!(received, Received::Message(..)), content == bytes.as_slice(), "{received:?}");
             drop(received);
             assert_eq!(copies(), before);

@@ -21,7 +21,7 @@ const MAX_NAMES: usize = 1 << 29;
 type Preference<'a> = (u8, Reverse<bool>, Reverse<usize>, Reverse<&'a [u8]>);
 
 #[derive(Default)]
-struct Found<'a> {
+struct FunctionCandidate<'a> {
     size: u64,
     name: Option<(Preference<'a>, &'a [u8])>,
 }
@@ -47,7 +47,7 @@ fn read(
     endian: Endianness,
     bytes: &[u8],
 ) -> Result<(), UnwindTableError> {
-    let mut found: BTreeMap<u64, Found> = BTreeMap::new();
+    let mut found: BTreeMap<u64, FunctionCandidate> = BTreeMap::new();
     let too_many = UnwindTableError::TooLarge { what: "functions", limit: MAX_FUNCTIONS as u64 };
     for kind in [SHT_SYMTAB, SHT_DYNSYM] {
         symbols(binary, header, endian, bytes, kind, &mut found);
@@ -69,7 +69,7 @@ fn read(
     }
     let mut names = 0;
     binary.functions.reserve(found.len());
-    for (address, Found { size, name }) in found {
+    for (address, FunctionCandidate { size, name }) in found {
         let end = binary.code_at(address).map_or(address, |segment| segment.address.saturating_add(segment.size));
         let name = name.map(|(_, name)| String::from_utf8_lossy(name).into_owned());
         names += name.as_ref().map_or(0, String::len);
@@ -95,7 +95,7 @@ fn symbols<'a>(
     endian: Endianness,
     bytes: &'a [u8],
     kind: SectionType,
-    found: &mut BTreeMap<u64, Found<'a>>,
+    found: &mut BTreeMap<u64, FunctionCandidate<'a>>,
 ) {
     let Ok(sections) = header.sections(endian, bytes) else { return };
     if !sections.iter().any(|section| section.sh_type(endian) == kind) {

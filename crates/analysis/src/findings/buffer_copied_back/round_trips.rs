@@ -106,7 +106,7 @@ type Sides = (Vec<usize>, Vec<usize>);
 type End = (usize, BlockPlace);
 
 /// Program, call stack and power of two in size of blocks.
-type Place = (String, usize, u32);
+type BlockClass = (String, usize, u32);
 
 struct Search<'a, 'b> {
     copies: &'a [Copying],
@@ -139,13 +139,13 @@ impl Search<'_, '_> {
 
     /// Those of the blocks that have few copies each: not `alone`.
     fn of_groups(&mut self, alone: &BTreeMap<u32, Sides>) -> Vec<RoundTrip> {
-        let mut keys: BTreeMap<u32, Place> = BTreeMap::new();
+        let mut keys: BTreeMap<u32, BlockClass> = BTreeMap::new();
         for place in self.copies.iter().flat_map(|copy| copy.to.into_iter().chain(copy.from)) {
             if !alone.contains_key(&place.block) {
                 keys.entry(place.block).or_insert_with(|| self.key(place.block));
             }
         }
-        let mut sides: BTreeMap<&Place, Sides> = BTreeMap::new();
+        let mut sides: BTreeMap<&BlockClass, Sides> = BTreeMap::new();
         for (number, copy) in self.copies.iter().enumerate() {
             let key = |end: Option<BlockPlace>| keys.get(&end?.block);
             let (to, from) = (key(copy.to), key(copy.from));
@@ -156,7 +156,7 @@ impl Search<'_, '_> {
             }
         }
         sides.retain(|_, (into, out)| into.len().min(out.len()) >= LEAST_SAMPLES);
-        let mut order: Vec<(&Place, Sides)> = sides.into_iter().collect();
+        let mut order: Vec<(&BlockClass, Sides)> = sides.into_iter().collect();
         order.sort_by_key(|(place, _)| place.2);
         let copies = self.copies;
         let read = order.iter().flat_map(|(_, (_, out))| out).filter_map(|number| Some(copies[*number].from?.block));
@@ -173,13 +173,13 @@ impl Search<'_, '_> {
         trips.flatten().collect()
     }
 
-    fn key(&mut self, block: u32) -> Place {
+    fn key(&mut self, block: u32) -> BlockClass {
         let block = &self.blocks[block as usize];
         (self.processes.name(block.process), self.stacks.number(block.stack), block.length.0.max(1).ilog2())
     }
 
     /// How many blocks were mapped there.
-    fn mapped_at(&mut self, place: &Place) -> usize {
+    fn mapped_at(&mut self, place: &BlockClass) -> usize {
         (0..self.blocks.len() as u32).filter(|block| self.key(*block) == *place).count()
     }
 
@@ -192,7 +192,7 @@ impl Search<'_, '_> {
     }
 
     /// Judges what is not taken yet of these copies, and takes it.
-    fn trip(&mut self, key: Place, sides: Sides, passes: impl Fn(&[End], &[End]) -> bool) -> Option<RoundTrip> {
+    fn trip(&mut self, key: BlockClass, sides: Sides, passes: impl Fn(&[End], &[End]) -> bool) -> Option<RoundTrip> {
         let (mut into, mut out) = sides;
         let free = |numbers: &mut Vec<usize>| numbers.retain(|number| !self.is_taken[*number]);
         free(&mut into);
@@ -257,7 +257,7 @@ impl Search<'_, '_> {
             return Some(OtherEnd::Same);
         }
         // Blocks that live for one copy each are met in one direction, mostly.
-        let mut places: Vec<Place> = from.union(&to).map(|block| self.key(*block)).collect();
+        let mut places: Vec<BlockClass> = from.union(&to).map(|block| self.key(*block)).collect();
         places.sort();
         places.dedup();
         let [place] = places.as_slice() else { return None };

@@ -1,7 +1,7 @@
 //! What was read of each file and section, what of it was needed, and how long it was waited for.
 
 use crate::finding::{Evidence, Row, milliseconds, row};
-use crate::findings::cold_file_reads::who_asked::{Kind, kind_of_request, median_kib};
+use crate::findings::cold_file_reads::who_asked::{AccessKind, kind_of_request, median_kib};
 use crate::integer_hash::IntegerMap;
 use crate::io::demand::{Demand, Jumps};
 use crate::io::files::FileId;
@@ -20,7 +20,7 @@ const SHOWN: usize = 30;
 struct Reading {
     pages: PageRanges,
     by_cause: [u64; Cause::ALL.len()],
-    request_pages: BTreeMap<Kind, Vec<u64>>,
+    request_pages: BTreeMap<AccessKind, Vec<u64>>,
     /// First page of the request before.
     last_request: Option<u64>,
     /// Requests that begin before the one before them.

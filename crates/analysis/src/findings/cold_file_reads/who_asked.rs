@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What kind of access a request served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum AccessKind {
     /// A mapping, by the ELF section that was touched; `None` for a mapped file that is not ELF.
     Mapped(Option<SectionKind>),
     /// A read call.
@@ -21,7 +21,7 @@ pub(super) enum Kind {
     Other,
 }
 
-impl Kind {
+impl AccessKind {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Mapped(Some(kind)) => kind.as_str(),
@@ -34,13 +34,13 @@ impl Kind {
 
 /// Kind of the access behind a request. One that begins with readahead lies around its demanded page (the kernel reads
 /// half a window before it and half after), so the page in the middle shows the section.
-pub(super) fn kind_of_request(facts: &LaunchFacts<'_>, request: &Insertion) -> Kind {
-    let kind_of_page = |page: u64| Kind::Mapped(facts.files.get(request.file).kind_of_page(page));
+pub(super) fn kind_of_request(facts: &LaunchFacts<'_>, request: &Insertion) -> AccessKind {
+    let kind_of_page = |page: u64| AccessKind::Mapped(facts.files.get(request.file).kind_of_page(page));
     match request.cause {
         Cause::Fault => kind_of_page(request.page),
         Cause::Readahead => kind_of_page(request.page.saturating_add(request.pages / 2)),
-        Cause::Read => Kind::ReadCall,
-        Cause::Advice | Cause::Exec | Cause::Metadata | Cause::Other => Kind::Other,
+        Cause::Read => AccessKind::ReadCall,
+        Cause::Advice | Cause::Exec | Cause::Metadata | Cause::Other => AccessKind::Other,
     }
 }
 
@@ -71,11 +71,11 @@ pub(super) fn causes(facts: &LaunchFacts<'_>) -> Evidence {
 
 /// One row a kind of access, with the size of its requests.
 pub(super) fn request_sizes(facts: &LaunchFacts<'_>, requests: &[Insertion]) -> Evidence {
-    let mut sizes: BTreeMap<Kind, Vec<u64>> = BTreeMap::new();
+    let mut sizes: BTreeMap<AccessKind, Vec<u64>> = BTreeMap::new();
     for request in requests {
         sizes.entry(kind_of_request(facts, request)).or_default().push(request.pages);
     }
-    let mut order: Vec<(Kind, Vec<u64>)> = sizes.into_iter().collect();
+    let mut order: Vec<(AccessKind, Vec<u64>)> = sizes.into_iter().collect();
     order.sort_by_key(|(kind, sizes)| (std::cmp::Reverse(sizes.len()), *kind));
     let rows = order.into_iter().map(|(kind, sizes)| {
         row([

@@ -30,11 +30,11 @@ struct Away {
     then: Category,
     /// Pid and thread id.
     waker: Option<(u32, u32)>,
-    place: Place,
+    place: WaitSite,
 }
 
 /// Where in its program a thread waits: the system call, and its stack where one was recorded.
-type Place = (i32, Option<u32>);
+type WaitSite = (i32, Option<u32>);
 
 impl Away {
     /// `None` for what is no interval off the CPU.
@@ -117,7 +117,7 @@ pub(crate) struct Walk<'a> {
     /// Intervals of the threads that the walk came to: in order, none reaching into another.
     away: IntegerMap<u32, Rc<[Away]>>,
     /// Places at which other processes ended waits of these threads.
-    resting: IntegerMap<u32, Rc<[Place]>>,
+    resting: IntegerMap<u32, Rc<[WaitSite]>>,
 }
 
 /// Where a walk is.
@@ -249,7 +249,7 @@ impl<'a> Walk<'a> {
         let Some(away) = all[..all.partition_point(|away| away.from <= step.from)].last() else { return false };
         let resting = self.resting.entry(number).or_insert_with(|| {
             let by_others = all.iter().filter(|away| away.waker.is_some_and(|(of, _)| of != pid));
-            let mut places: Vec<Place> = by_others.map(|away| away.place).collect();
+            let mut places: Vec<WaitSite> = by_others.map(|away| away.place).collect();
             places.sort_unstable();
             places.dedup();
             places.into()

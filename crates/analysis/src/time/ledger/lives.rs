@@ -55,7 +55,7 @@ pub(crate) struct Lives<'a> {
 
 /// In the order in which events of the same moment count.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum EventKind {
     Fork,
     Exec,
     CountersAtBegin,
@@ -66,7 +66,7 @@ enum Kind {
 struct Event<'a> {
     thread: (ProcessKey, u32),
     ts: Nanos,
-    kind: Kind,
+    kind: EventKind,
     counted: Counted,
     name: Option<&'a str>,
 }
@@ -75,7 +75,7 @@ struct Event<'a> {
 struct Open<'a> {
     began: Nanos,
     base: Counted,
-    end: Option<(Nanos, Kind, Counted)>,
+    end: Option<(Nanos, EventKind, Counted)>,
     name: Option<&'a str>,
 }
 
@@ -83,7 +83,7 @@ fn events(tables: &Tables) -> Vec<Event<'_>> {
     let forks = tables.forks.iter().map(|row| Event {
         thread: (row.process(), row.tid),
         ts: row.ts,
-        kind: Kind::Fork,
+        kind: EventKind::Fork,
         counted: Counted::ZERO,
         name: None,
     });
@@ -99,7 +99,7 @@ fn events(tables: &Tables) -> Vec<Event<'_>> {
         Event {
             thread: (row.process(), row.pid),
             ts: row.ts,
-            kind: Kind::Exec,
+            kind: EventKind::Exec,
             counted: Counted { run_time, ..Counted::default() },
             name: None,
         }
@@ -107,14 +107,14 @@ fn events(tables: &Tables) -> Vec<Event<'_>> {
     let exits = tables.exits.iter().map(|row| Event {
         thread: (row.process(), row.tid),
         ts: row.ts,
-        kind: Kind::Exit,
+        kind: EventKind::Exit,
         counted: Counted { run_time: row.run_time, ticks: Some((row.utime, row.stime)), run_delay: None },
         name: None,
     });
     let counters = tables.thread_counters.iter().map(|row| Event {
         thread: (row.process(), row.tid),
         ts: row.ts,
-        kind: if row.end { Kind::CountersAtEnd } else { Kind::CountersAtBegin },
+        kind: if row.end { EventKind::CountersAtEnd } else { EventKind::CountersAtBegin },
         counted: Counted::of(row),
         name: (!row.name.is_empty()).then_some(row.name.as_str()),
     });
@@ -145,21 +145,21 @@ impl<'a> Lives<'a> {
     fn take(&mut self, event: &Event<'a>, open: &mut Option<Open<'a>>) {
         let begin = || Open { began: event.ts, base: event.counted, end: None, name: event.name };
         match (event.kind, open.as_mut()) {
-            (Kind::Fork | Kind::Exec | Kind::CountersAtBegin, None) => *open = Some(begin()),
-            (Kind::Fork | Kind::CountersAtBegin, Some(Open { end: Some(_), .. })) => {
+            (EventKind::Fork | EventKind::Exec | EventKind::CountersAtBegin, None) => *open = Some(begin()),
+            (EventKind::Fork | EventKind::CountersAtBegin, Some(Open { end: Some(_), .. })) => {
                 self.close(event.thread, open.take());
                 *open = Some(begin());
             }
-            (Kind::CountersAtBegin, Some(_)) => *open = Some(begin()),
-            (Kind::Fork | Kind::Exec, Some(_)) => {}
+            (EventKind::CountersAtBegin, Some(_)) => *open = Some(begin()),
+            (EventKind::Fork | EventKind::Exec, Some(_)) => {}
             // The better account stays, whichever came first.
-            (Kind::Exit | Kind::CountersAtEnd, Some(life)) => {
+            (EventKind::Exit | EventKind::CountersAtEnd, Some(life)) => {
                 life.name = event.name.or(life.name);
                 if life.end.is_none_or(|(_, kind, _)| kind <= event.kind) {
                     life.end = Some((event.ts, event.kind, event.counted));
                 }
             }
-            (Kind::Exit | Kind::CountersAtEnd, None) => {}
+            (EventKind::Exit | EventKind::CountersAtEnd, None) => {}
         }
     }
 
