@@ -33,7 +33,7 @@ use crate::launch_facts::LaunchFacts;
 use crate::memory::background_reclaim::{BackgroundReclaim, Task, sum};
 use crate::needs::Need;
 use crate::time::usage::own_cpu_times;
-use found::Found;
+use found::ReclaimCost;
 use serde_json::Value;
 use slowpath_tables::{ProcessKey, Unit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,7 +62,7 @@ pub const FINDING: Declaration = Declaration {
 /// Looks for it in launches of one command; where there are several, in more than half of them. `kept` are the programs of which
 /// another finding says which blocks to keep, and where they are asked for.
 pub(super) fn find(launches: &[LaunchFacts<'_>], kept: &BTreeMap<String, String>) -> Vec<Finding> {
-    let mut by_program: BTreeMap<String, Vec<Found<'_>>> = BTreeMap::new();
+    let mut by_program: BTreeMap<String, Vec<ReclaimCost<'_>>> = BTreeMap::new();
     for found in launches.iter().flat_map(of_launch) {
         by_program.entry(found.program.clone()).or_default().push(found);
     }
@@ -70,7 +70,7 @@ pub(super) fn find(launches: &[LaunchFacts<'_>], kept: &BTreeMap<String, String>
     found.filter_map(|found| finding(found, kept)).collect()
 }
 
-fn of_launch<'a>(facts: &'a LaunchFacts<'a>) -> Vec<Found<'a>> {
+fn of_launch<'a>(facts: &'a LaunchFacts<'a>) -> Vec<ReclaimCost<'a>> {
     let Some(memory) = BackgroundReclaim::of(facts) else { return Vec::new() };
     let mut programs: BTreeMap<String, BTreeSet<ProcessKey>> = BTreeMap::new();
     for process in memory.processes() {
@@ -86,13 +86,13 @@ fn of_launch<'a>(facts: &'a LaunchFacts<'a>) -> Vec<Found<'a>> {
     let times = if costs.is_empty() { CpuTimes::default() } else { own_cpu_times(facts) };
     let found = costs.into_iter().map(|(program, processes, threads, cost)| {
         let share = CostShare::new(cost.value, processes.iter().copied(), &times, facts);
-        Found { facts, memory: memory.clone(), program, processes, threads, cost, share }
+        ReclaimCost { facts, memory: memory.clone(), program, processes, threads, cost, share }
     });
     found.filter(|found| found.share.is_material()).collect()
 }
 
 /// Details are those of the launch in the middle: figures of several launches would not add up.
-fn finding(mut launches: Vec<Found<'_>>, kept: &BTreeMap<String, String>) -> Option<Finding> {
+fn finding(mut launches: Vec<ReclaimCost<'_>>, kept: &BTreeMap<String, String>) -> Option<Finding> {
     launches.sort_by(|a, b| a.cost.value.total_cmp(&b.cost.value));
     let found = launches.get((launches.len() - 1) / 2)?;
     let values: Vec<f64> = launches.iter().map(|found| found.cost.value).collect();
@@ -138,7 +138,7 @@ fn finding(mut launches: Vec<Found<'_>>, kept: &BTreeMap<String, String>) -> Opt
     })
 }
 
-fn title(found: &Found<'_>) -> String {
+fn title(found: &ReclaimCost<'_>) -> String {
     let made = found.charged().flat_map(|thread| &thread.ways);
     let made: f64 =
         made.filter(|way| way.way == crate::memory::background_reclaim::Attribution::HugePages).map(|way| way.of).sum();
@@ -159,7 +159,7 @@ fn title(found: &Found<'_>) -> String {
     format!("{} has {}: {ms:.1} ms of others' time, as much as {}", found.program, done.join(", "), found.share.words())
 }
 
-fn see_by_hand(found: &Found<'_>) -> String {
+fn see_by_hand(found: &ReclaimCost<'_>) -> String {
     let threads: Vec<&str> = found.charged().map(|thread| thread.thread.as_str()).collect();
     let event = match (found.charges(Task::HugePages), found.charges(Task::Reclaim)) {
         (true, _) => "huge_memory:mm_collapse_huge_page",

@@ -44,7 +44,7 @@ use crate::finding::{Confidence, Finding};
 use crate::interval::summarize;
 use crate::memory::memory_fixes::AVOID_COPY;
 use crate::needs::Need;
-use found::Found;
+use found::CopiedBuffer;
 use serde_json::Value;
 use slowpath_tables::{Quantity, Unit};
 use std::collections::BTreeMap;
@@ -70,25 +70,25 @@ pub const FINDING: Declaration = Declaration {
 
 /// Looks for the pattern in launches of one command; where there are several, in more than half of them.
 pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {
-    let mut by_place: BTreeMap<_, Vec<Found<'_>>> = BTreeMap::new();
+    let mut by_place: BTreeMap<_, Vec<CopiedBuffer<'_>>> = BTreeMap::new();
     for found in launches.iter().flatten().flat_map(of_launch) {
         by_place.entry(found.key()).or_default().push(found);
     }
     by_place.into_values().filter(|found| found.len() * 2 > launches.len()).filter_map(finding).collect()
 }
 
-fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
+fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<CopiedBuffer<'a>> {
     let Some(hertz) = memory.facts.tables.manifest.cpu_sample_hz() else { return Vec::new() };
     let found = memory.round_trips.iter().map(|trip| {
         let cost = sampled_time(trip.copied_in.samples + trip.copied_back.samples, hertz);
         let share = memory.share_of(cost.value, trip.processes.iter().copied());
-        Found { memory, trip, hertz, cost, share, allocates: memory.stacks.get(trip.stack) }
+        CopiedBuffer { memory, trip, hertz, cost, share, allocates: memory.stacks.get(trip.stack) }
     });
     found.filter(|found| found.share.is_material()).collect()
 }
 
 /// Details are those of the launch in the middle: figures of several launches would not add up.
-fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
+fn finding(mut launches: Vec<CopiedBuffer<'_>>) -> Option<Finding> {
     launches.sort_by(|a, b| a.cost.value.total_cmp(&b.cost.value));
     let found = launches.get((launches.len() - 1) / 2)?;
     let values: Vec<f64> = launches.iter().map(|found| found.cost.value).collect();
@@ -141,7 +141,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     })
 }
 
-fn title(found: &Found<'_>, into: &AllocatingStack, back: &AllocatingStack, confidence: Confidence) -> String {
+fn title(found: &CopiedBuffer<'_>, into: &AllocatingStack, back: &AllocatingStack, confidence: Confidence) -> String {
     let who =
         |stack: &AllocatingStack| stack.who_asked().map_or("unknown code".to_owned(), |caller| short(&caller.function));
     let size = found.trip.length.0 as f64 / 1024.0;
@@ -155,7 +155,7 @@ fn title(found: &Found<'_>, into: &AllocatingStack, back: &AllocatingStack, conf
     format!("{program} {perhaps}copies into {block} ({}) and back out of it ({}): {share}", who(into), who(back))
 }
 
-fn see_by_hand(found: &Found<'_>) -> String {
+fn see_by_hand(found: &CopiedBuffer<'_>) -> String {
     let target = perf_target(&found.trip.processes);
     let registers = if cfg!(target_arch = "aarch64") { "x0,x1" } else { "di,si" };
     format!(

@@ -42,7 +42,7 @@ use crate::memory::cost_model::{CostModel, when_measured};
 use crate::memory::released_pages::ReleaseKind;
 use crate::needs::Need;
 use crate::stacks::function_weights::heaviest;
-use found::Found;
+use found::HeapChurn;
 use serde_json::Value;
 use slowpath_tables::{Nanos, Unit};
 use std::collections::BTreeMap;
@@ -75,20 +75,20 @@ pub const LONG_AWAY: Nanos = Nanos(1_000_000_000);
 
 /// Looks for the pattern in launches of one command; where there are several, in more than half of them.
 pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {
-    let mut by_place: BTreeMap<_, Vec<Found<'_>>> = BTreeMap::new();
+    let mut by_place: BTreeMap<_, Vec<HeapChurn<'_>>> = BTreeMap::new();
     for found in launches.iter().flatten().flat_map(of_launch) {
         by_place.entry(found.key()).or_default().push(found);
     }
     by_place.into_values().filter(|found| found.len() * 2 > launches.len()).filter_map(finding).collect()
 }
 
-fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
+fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<HeapChurn<'a>> {
     let faults = memory.faults();
     let numbers = cost::faults_of(&memory.churn, &memory.released);
     let found = memory.churn.iter().zip(numbers).map(|(group, numbers)| {
         let cost = cost::cost(group, &memory.released, &faults, &numbers);
         let rows = numbers.iter().map(|row| (faults.rows[*row].stack, cost.faults.weight(faults.time(*row))));
-        Found {
+        HeapChurn {
             memory,
             stack: group.stacks.first().map(|(stack, _)| memory.stacks.get(*stack)).unwrap_or_default(),
             share: memory.share_of(cost.total.value, group.processes.iter().copied()),
@@ -101,7 +101,7 @@ fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
 }
 
 /// Details are those of the launch in the middle: figures of several launches would not add up.
-fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
+fn finding(mut launches: Vec<HeapChurn<'_>>) -> Option<Finding> {
     launches.sort_by(|a, b| a.cost.total.value.total_cmp(&b.cost.total.value));
     let found = launches.get((launches.len() - 1) / 2)?;
     let values: Vec<f64> = launches.iter().map(|found| found.cost.total.value).collect();
@@ -166,7 +166,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
     })
 }
 
-fn title(found: &Found<'_>) -> String {
+fn title(found: &HeapChurn<'_>) -> String {
     let (program, operations) = (&found.group.program, found.group.operations.len());
     let size = found.cost.length as f64 / f64::from(1 << 20);
     let what = match found.group.kind {
@@ -178,7 +178,7 @@ fn title(found: &Found<'_>) -> String {
     format!("{program} gives {size:.2} MiB {what} back{who}, {operations} times, and faults it in again: {share}")
 }
 
-fn see_by_hand(found: &Found<'_>) -> String {
+fn see_by_hand(found: &HeapChurn<'_>) -> String {
     let target = perf_target(&found.group.processes);
     let call = if found.group.kind == ReleaseKind::BrkTrim { "brk" } else { "madvise" };
     format!(

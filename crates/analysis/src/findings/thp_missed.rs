@@ -42,7 +42,7 @@ use crate::memory::cost_model::{CostModel, when_measured};
 use crate::memory::memory_fixes::HUGE_PAGES;
 use crate::needs::Need;
 use crate::stacks::function_weights::heaviest;
-use found::{Found, stacks};
+use found::{MissedHugePages, stacks};
 use groups::{Cause, Mode};
 use serde_json::Value;
 use slowpath_tables::{Nanos, Quantity, Unit};
@@ -70,14 +70,14 @@ pub const FINDING: Declaration = Declaration {
 
 /// Looks for the pattern in launches of one command; where there are several, in more than half of them.
 pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {
-    let mut by_place: BTreeMap<_, Vec<Found<'_>>> = BTreeMap::new();
+    let mut by_place: BTreeMap<_, Vec<MissedHugePages<'_>>> = BTreeMap::new();
     for found in launches.iter().flatten().flat_map(of_launch) {
         by_place.entry(found.key()).or_default().push(found);
     }
     by_place.into_values().filter(|found| found.len() * 2 > launches.len()).filter_map(finding).collect()
 }
 
-fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
+fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<MissedHugePages<'a>> {
     let Some(mode) = memory.huge_pages else { return Vec::new() };
     let tables = &memory.facts.tables;
     let faults = memory.faults();
@@ -87,7 +87,7 @@ fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
         let cost = cost::cost(&memory.spans, &faults, &numbers, model.as_ref());
         let time = |row: usize| faults.time(row).map_or(cost.faults.median as u64, |time| time.0);
         let rows = numbers.iter().map(|row| (faults.rows[*row].stack, time(*row)));
-        Found {
+        MissedHugePages {
             memory,
             mode,
             prediction: prediction::predict(group, &memory.spans, &cost, mode, model.as_ref()),
@@ -98,14 +98,14 @@ fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
             cost,
         }
     });
-    found.filter(Found::is_material).collect()
+    found.filter(MissedHugePages::is_material).collect()
 }
 
 /// Details are those of the launch in the middle: figures of several launches would not add up.
-fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
+fn finding(mut launches: Vec<MissedHugePages<'_>>) -> Option<Finding> {
     launches.sort_by(|a, b| a.cost.total.value.total_cmp(&b.cost.total.value));
     let found = launches.get((launches.len() - 1) / 2)?;
-    let several = |of: fn(&Found<'_>) -> Option<Quantity>| {
+    let several = |of: fn(&MissedHugePages<'_>) -> Option<Quantity>| {
         let values: Vec<f64> = launches.iter().filter_map(|found| Some(of(found)?.value)).collect();
         (values.len() > 1).then(|| summarize(&values, Unit::Ms)).flatten()
     };
@@ -174,7 +174,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
 }
 
 /// What must be known to read the figures.
-fn figures(found: &Found<'_>) -> Vec<String> {
+fn figures(found: &MissedHugePages<'_>) -> Vec<String> {
     let mut reasons = vec![match found.cost.unseen {
         Some(unseen) => format!(
             "the cost has for each fault {:.0} ns ({:.0} to {:.0}) that its duration lacks, less what recording adds to it, as measured {}",
@@ -207,7 +207,7 @@ fn figures(found: &Found<'_>) -> Vec<String> {
     reasons
 }
 
-fn title(found: &Found<'_>) -> String {
+fn title(found: &MissedHugePages<'_>) -> String {
     let (program, spans) = (&found.group.program, found.group.spans.len());
     let size = (spans as u64 * found.memory.spans.size.0) as f64 / f64::from(1 << 20);
     let (who, share) = (in_function(&found.stack), found.share.words());
@@ -218,7 +218,7 @@ fn title(found: &Found<'_>) -> String {
 }
 
 /// Settings of glibc are of use only where they are offered.
-fn see_by_hand(found: &Found<'_>, heeds_glibc: bool) -> String {
+fn see_by_hand(found: &MissedHugePages<'_>, heeds_glibc: bool) -> String {
     let target = perf_target(&found.group.processes);
     let pid = target.trim_start_matches("-p ");
     let with = if heeds_glibc { ", as it is and with GLIBC_TUNABLES=glibc.malloc.hugetlb=1" } else { "" };

@@ -42,7 +42,7 @@ use crate::interval::summarize;
 use crate::memory::cost_model::{CostModel, when_measured};
 use crate::needs::Need;
 use crate::stacks::function_weights::heaviest;
-use found::Found;
+use found::TransientBlocks;
 use serde_json::Value;
 use slowpath_tables::{ProcessKey, Unit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,14 +71,14 @@ pub const FINDING: Declaration = Declaration {
 
 /// Looks for the pattern in launches of one command; where there are several, in more than half of them.
 pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {
-    let mut by_place: BTreeMap<_, Vec<Found<'_>>> = BTreeMap::new();
+    let mut by_place: BTreeMap<_, Vec<TransientBlocks<'_>>> = BTreeMap::new();
     for found in launches.iter().flatten().flat_map(of_launch) {
         by_place.entry(found.key()).or_default().push(found);
     }
     by_place.into_values().filter(|found| found.len() * 2 > launches.len()).filter_map(finding).collect()
 }
 
-fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
+fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<TransientBlocks<'a>> {
     let tables = &memory.facts.tables;
     let faults = memory.faults();
     let model = tables.manifest.memory_cost.as_ref().and_then(CostModel::new);
@@ -86,7 +86,7 @@ fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
     let found = memory.transient.iter().zip(numbers).map(|(group, numbers)| {
         let cost = cost::cost(group, &memory.blocks, &faults, &numbers);
         let rows = numbers.iter().map(|row| (faults.rows[*row].stack, cost.faults.weight(faults.time(*row))));
-        Found {
+        TransientBlocks {
             memory,
             prediction: prediction::predict(group, &memory.blocks, &cost, model.as_ref()),
             stack: memory.stacks.get(group.stack),
@@ -100,10 +100,10 @@ fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
 }
 
 /// Details are those of the launch in the middle: figures of several launches would not add up.
-fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
+fn finding(mut launches: Vec<TransientBlocks<'_>>) -> Option<Finding> {
     launches.sort_by(|a, b| a.cost.total.value.total_cmp(&b.cost.total.value));
     let several = (launches.len() > 1).then(|| {
-        let values = |of: fn(&Found<'_>) -> f64| launches.iter().map(of).collect::<Vec<_>>();
+        let values = |of: fn(&TransientBlocks<'_>) -> f64| launches.iter().map(of).collect::<Vec<_>>();
         let cost = summarize(&values(|found| found.cost.total.value), Unit::Ms)?;
         Some((cost, summarize(&values(|found| found.saving().value), Unit::Ms)?))
     });
@@ -168,7 +168,7 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
 }
 
 /// What must be known to read the predicted saving.
-fn saving_reasons(found: &Found<'_>) -> Vec<String> {
+fn saving_reasons(found: &TransientBlocks<'_>) -> Vec<String> {
     let prediction = match &found.prediction {
         Ok(prediction) => prediction,
         Err(why) => {
@@ -204,7 +204,7 @@ fn saving_reasons(found: &Found<'_>) -> Vec<String> {
     reasons
 }
 
-fn title(found: &Found<'_>) -> String {
+fn title(found: &TransientBlocks<'_>) -> String {
     let (program, operations) = (&found.group.program, found.group.operations.len());
     let size = found.cost.length as f64 / f64::from(1 << 20);
     let (who, share) = (in_function(&found.stack), found.share.words());

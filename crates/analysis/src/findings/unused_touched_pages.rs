@@ -52,7 +52,7 @@ use crate::memory::cost_model::{CostModel, when_measured};
 use crate::needs::Need;
 use crate::stacks::function_weights::heaviest;
 use crate::threshold::{Condition, Threshold};
-use found::Found;
+use found::UnusedMemory;
 use serde_json::Value;
 use slowpath_tables::{Nanos, PAGE_SIZE, Unit};
 use std::collections::BTreeMap;
@@ -88,20 +88,20 @@ pub const MOST_WITHOUT_FAULT: f64 = 0.1;
 
 /// Looks for the pattern in launches of one command; where there are several, in more than half of them.
 pub(super) fn find<'a>(launches: &'a [Option<MemoryUse<'a>>]) -> Vec<Finding> {
-    let mut by_place: BTreeMap<_, Vec<Found<'_>>> = BTreeMap::new();
+    let mut by_place: BTreeMap<_, Vec<UnusedMemory<'_>>> = BTreeMap::new();
     for found in launches.iter().flatten().flat_map(of_launch) {
         by_place.entry(found.key()).or_default().push(found);
     }
     by_place.into_values().filter(|found| found.len() * 2 > launches.len()).filter_map(finding).collect()
 }
 
-fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
+fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<UnusedMemory<'a>> {
     let tables = &memory.facts.tables;
     let model = tables.manifest.memory_cost.as_ref().and_then(CostModel::new);
     let found = memory.oversized.iter().map(|(group, cost)| {
         let faults = memory.faults();
         let rows = group.faults.iter().map(|row| (faults.rows[*row].stack, cost.faults.weight(faults.time(*row))));
-        Found {
+        UnusedMemory {
             memory,
             saving: cost.saving(model.as_ref()),
             stack: memory.stacks.get(group.stack),
@@ -115,10 +115,10 @@ fn of_launch<'a>(memory: &'a MemoryUse<'a>) -> Vec<Found<'a>> {
 }
 
 /// Details are those of the launch in the middle: figures of several launches would not add up.
-fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
+fn finding(mut launches: Vec<UnusedMemory<'_>>) -> Option<Finding> {
     launches.sort_by(|a, b| a.cost.total.value.total_cmp(&b.cost.total.value));
     let found = launches.get((launches.len() - 1) / 2)?;
-    let several = |of: fn(&Found<'_>) -> f64| {
+    let several = |of: fn(&UnusedMemory<'_>) -> f64| {
         let values: Vec<f64> = launches.iter().map(of).collect();
         (values.len() > 1).then(|| summarize(&values, Unit::Ms)).flatten()
     };
@@ -159,8 +159,8 @@ fn finding(mut launches: Vec<Found<'_>>) -> Option<Finding> {
 }
 
 /// Applies the rule, with its reasons and what must be known to read the figures.
-fn judged(found: &Found<'_>) -> Doubts {
-    let Found { memory, group, cost, stack, .. } = found;
+fn judged(found: &UnusedMemory<'_>) -> Doubts {
+    let UnusedMemory { memory, group, cost, stack, .. } = found;
     let claim = Claim {
         facts: memory.facts,
         processes: &group.processes,
@@ -218,14 +218,14 @@ fn judged(found: &Found<'_>) -> Doubts {
     doubts
 }
 
-fn title(found: &Found<'_>) -> String {
+fn title(found: &UnusedMemory<'_>) -> String {
     let mib = |pages: f64| pages * PAGE_SIZE as f64 / f64::from(1 << 20);
     let (touched, unused) = (found.cost.pages as f64, found.cost.unused_pages().value);
     let (program, who, share) = (&found.group.program, in_function(&found.stack), found.share.words());
     format!("{program} touches {:.2} MiB{who} and never uses {:.2} MiB of it: {share}", mib(touched), mib(unused))
 }
 
-fn see_by_hand(found: &Found<'_>) -> String {
+fn see_by_hand(found: &UnusedMemory<'_>) -> String {
     let target = perf_target(&found.group.processes);
     format!(
         "as root, while it runs: perf record -c 1 -e page-faults -d --call-graph dwarf {target} shows who touches which addresses; \

@@ -14,7 +14,7 @@
 //!
 //! **High** otherwise.
 
-use super::found::Found;
+use super::found::ReclaimCost;
 use crate::finding::Confidence;
 use crate::findings::doubts::{Doubts, WIDTH_MEDIUM, width};
 use crate::memory::background_reclaim::Attribution;
@@ -31,7 +31,7 @@ that the \
                        kernel itself needed for the program are not counted as its own";
 
 /// Applies the rule.
-pub(super) fn judge(found: &Found<'_>) -> Doubts {
+pub(super) fn judge(found: &ReclaimCost<'_>) -> Doubts {
     let mut doubts = Doubts::none();
     let tables = &found.facts.tables;
     doubts.of_losses(&tables.manifest.losses, &["memory_work"], tables.memory_work.len(), "rows of memory_work");

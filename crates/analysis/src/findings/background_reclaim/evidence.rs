@@ -1,6 +1,6 @@
 //! What proves the finding, as rows, and what would reduce it.
 
-use super::found::Found;
+use super::found::ReclaimCost;
 use crate::finding::{Evidence, Row, milliseconds, row};
 use crate::findings::memory_evidence::rounded;
 use crate::memory::background_reclaim::{Task, sum};
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 const MOST_ROWS: usize = 30;
 
 /// A ledger of the threads: what of their time is the program's, what is others', what is nobody's.
-pub(super) fn threads(found: &Found<'_>) -> Evidence {
+pub(super) fn threads(found: &ReclaimCost<'_>) -> Evidence {
     let end = |end: Option<f64>, digits: i32| end.map_or(Value::Null, |value| rounded(value, digits));
     let rows = found.threads.iter().map(|thread| {
         let share = thread.share.as_ref();
@@ -34,7 +34,7 @@ pub(super) fn threads(found: &Found<'_>) -> Evidence {
 }
 
 /// How shares were got.
-pub(super) fn shares(found: &Found<'_>) -> Evidence {
+pub(super) fn shares(found: &ReclaimCost<'_>) -> Evidence {
     let ways = found.threads.iter().flat_map(|thread| thread.ways.iter().map(move |way| (thread, way)));
     let rows = ways.map(|(thread, way)| {
         row([
@@ -50,7 +50,7 @@ pub(super) fn shares(found: &Found<'_>) -> Evidence {
 }
 
 /// Why the threads had work: what the kernel counted on the whole machine.
-pub(super) fn counters(found: &Found<'_>) -> Evidence {
+pub(super) fn counters(found: &ReclaimCost<'_>) -> Evidence {
     let counters = found.facts.tables.manifest.memory_threads.iter().flat_map(|known| &known.counters);
     let grown = counters.filter(|(_, count)| **count > 0).take(MOST_ROWS);
     let rows =
@@ -59,7 +59,7 @@ pub(super) fn counters(found: &Found<'_>) -> Evidence {
 }
 
 /// Where the program runs in several processes, those that caused most.
-pub(super) fn processes(found: &Found<'_>) -> Evidence {
+pub(super) fn processes(found: &ReclaimCost<'_>) -> Evidence {
     let cost = |process| sum(&found.memory.costs(&BTreeSet::from([process]))).value;
     let several = found.processes.iter().filter(|_| found.processes.len() > 1);
     let mut costs: Vec<_> = several.map(|process| (*process, cost(*process))).filter(|(_, cost)| *cost > 0.0).collect();
@@ -72,7 +72,7 @@ pub(super) fn processes(found: &Found<'_>) -> Evidence {
 }
 
 /// What the program's threads did of the kind themselves.
-pub(super) fn direct(found: &Found<'_>) -> Evidence {
+pub(super) fn direct(found: &ReclaimCost<'_>) -> Evidence {
     let rows = found.memory.direct(&found.processes).into_iter().map(|work| {
         row([
             ("work", Value::from(work.work.as_str())),
@@ -86,7 +86,7 @@ pub(super) fn direct(found: &Found<'_>) -> Evidence {
 }
 
 /// What would reduce it: the name of a fix, where there is one, and what to do.
-pub(super) fn remedies(found: &Found<'_>, kept: Option<&str>) -> Vec<(Option<&'static str>, String)> {
+pub(super) fn remedies(found: &ReclaimCost<'_>, kept: Option<&str>) -> Vec<(Option<&'static str>, String)> {
     let mut remedies = Vec::new();
     if found.charges(Task::HugePages) {
         let how = "in the source: madvise(MADV_HUGEPAGE) before memory is touched has the fault bring a huge page, with nothing to copy \

@@ -7,7 +7,7 @@ use slowpath_tables::{ProcessKey, Quantity};
 use std::collections::BTreeSet;
 
 /// The pattern in one launch.
-pub(super) struct Found<'a> {
+pub(super) struct ReclaimCost<'a> {
     pub(super) facts: &'a LaunchFacts<'a>,
     pub(super) memory: BackgroundReclaim<'a>,
     pub(super) program: String,
@@ -17,7 +17,7 @@ pub(super) struct Found<'a> {
     pub(super) share: CostShare,
 }
 
-impl Found<'_> {
+impl ReclaimCost<'_> {
     /// Threads of which the program caused something.
     pub(super) fn charged(&self) -> impl Iterator<Item = &ThreadCost> {
         self.threads.iter().filter(|thread| thread.cost.value > 0.0)

@@ -14,7 +14,7 @@
 //!
 //! **High** otherwise. One recording is enough: the copies repeat in it.
 
-use super::found::Found;
+use super::found::CopiedBuffer;
 use crate::finding::Confidence;
 use crate::findings::allocating_stack::AllocatingStack;
 use crate::findings::buffer_copied_back::round_trips::OtherEnd;
@@ -27,7 +27,7 @@ pub const DISAGREE_MEDIUM: f64 = 0.2;
 const TABLES: [&str; 2] = ["cpu_samples", "memory_calls"];
 
 /// Applies the rule.
-pub(super) fn judge(found: &Found<'_>) -> Doubts {
+pub(super) fn judge(found: &CopiedBuffer<'_>) -> Doubts {
     let mut doubts = Doubts::none();
     let tables = &found.memory.facts.tables;
     if found.trip.is_heap {
@@ -73,7 +73,7 @@ pub(super) fn judge(found: &Found<'_>) -> Doubts {
 
 /// Samples times their period beside the CPU time of the processes; `None` where that is not known. What recording faults took counts as
 /// far as it was sampled: Linux 6.18 keeps interrupts away from it and samples its end, kernels that do not drop such a sample.
-fn sampled_share(found: &Found<'_>) -> Option<f64> {
+fn sampled_share(found: &CopiedBuffer<'_>) -> Option<f64> {
     let processes = &found.trip.processes;
     let samples = &found.memory.facts.tables.cpu_samples;
     let samples = samples.iter().filter(|row| processes.contains(&row.process())).count();

@@ -1,6 +1,6 @@
 //! What proves the finding, as rows, and what would end it.
 
-use super::found::Found;
+use super::found::CopiedBuffer;
 use super::round_trips::{CopySide, OtherEnd};
 use crate::finding::{Evidence, Row, row};
 use crate::findings::memory_evidence::{Remedy, rounded};
@@ -14,12 +14,12 @@ const MOST_SITES: usize = 10;
 /// Names of the directions in rows.
 const DIRECTIONS: [&str; 2] = ["copy in", "copy back"];
 
-fn ways<'a>(found: &'a Found<'_>) -> impl Iterator<Item = (&'static str, &'a CopySide)> {
+fn ways<'a>(found: &'a CopiedBuffer<'_>) -> impl Iterator<Item = (&'static str, &'a CopySide)> {
     DIRECTIONS.into_iter().zip([&found.trip.copied_in, &found.trip.copied_back])
 }
 
 /// What each direction costs and saves.
-pub(super) fn copies(found: &Found<'_>) -> Evidence {
+pub(super) fn copies(found: &CopiedBuffer<'_>) -> Evidence {
     let line = |name: &str, samples: u64, in_kernel: u64| {
         let time = sampled_time(samples, found.hertz);
         row([
@@ -47,7 +47,7 @@ pub(super) fn copies(found: &Found<'_>) -> Evidence {
 }
 
 /// Who copies.
-pub(super) fn sites(found: &Found<'_>) -> Evidence {
+pub(super) fn sites(found: &CopiedBuffer<'_>) -> Evidence {
     let rows = ways(found).flat_map(|(name, way)| {
         way.sites.iter().take(MOST_SITES).map(move |site| {
             let stack = found.memory.stacks.of_row(site.stack);
@@ -75,7 +75,7 @@ pub(super) fn sites(found: &Found<'_>) -> Evidence {
 }
 
 /// What would end it.
-pub(super) fn remedy(found: &Found<'_>) -> Remedy {
+pub(super) fn remedy(found: &CopiedBuffer<'_>) -> Remedy {
     let how = match found.trip.other_end {
         OtherEnd::Same => {
             "in the source: work on the data where they lie, and neither copy is needed (where others may change them meanwhile, a \

@@ -8,7 +8,7 @@ use crate::findings::sampled_time::sampled_time;
 use slowpath_tables::Quantity;
 
 /// The pattern in one launch.
-pub(super) struct Found<'a> {
+pub(super) struct CopiedBuffer<'a> {
     pub(super) memory: &'a MemoryUse<'a>,
     pub(super) trip: &'a RoundTrip,
     /// Samples a second.
@@ -19,7 +19,7 @@ pub(super) struct Found<'a> {
     pub(super) allocates: AllocatingStack,
 }
 
-impl Found<'_> {
+impl CopiedBuffer<'_> {
     /// The stack with most samples of a direction.
     pub(super) fn main_site(&self, way: &CopySide) -> AllocatingStack {
         way.sites.first().map(|site| self.memory.stacks.of_row(site.stack)).unwrap_or_default()

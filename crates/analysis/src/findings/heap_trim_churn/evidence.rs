@@ -1,7 +1,7 @@
 //! What proves the finding, as rows, and what would end it.
 
-use super::found::Found;
-use super::groups::Place;
+use super::found::HeapChurn;
+use super::groups::MemoryManager;
 use crate::finding::{Evidence, milliseconds, row};
 use crate::findings::allocating_stack::Allocator;
 use crate::findings::memory_evidence::{Remedy, add_faults, add_off_cpu, parts, rounded};
@@ -17,7 +17,7 @@ const MOST_STACKS: usize = 10;
 const TOP_OF_HEAP: u64 = 1 << 20;
 
 /// What operations and all of them cost, part by part.
-pub(super) fn cost(found: &Found<'_>) -> Evidence {
+pub(super) fn cost(found: &HeapChurn<'_>) -> Evidence {
     let cost = &found.cost;
     let releasing = match found.group.kind {
         ReleaseKind::BrkTrim => "giving back (brk)",
@@ -31,7 +31,7 @@ pub(super) fn cost(found: &Found<'_>) -> Evidence {
 }
 
 /// How many operations, how large, how long memory is away.
-pub(super) fn operations(found: &Found<'_>) -> Evidence {
+pub(super) fn operations(found: &HeapChurn<'_>) -> Evidence {
     let cost = &found.cost;
     let operations = found.group.operations.len() as u64;
     let mut shown = row([
@@ -54,7 +54,7 @@ pub(super) fn operations(found: &Found<'_>) -> Evidence {
 }
 
 /// Where releases come from several places, those with most of the cost.
-pub(super) fn places(found: &Found<'_>) -> Evidence {
+pub(super) fn places(found: &HeapChurn<'_>) -> Evidence {
     let stacks = &found.group.stacks;
     let rows = stacks.iter().filter(|_| stacks.len() > 1).take(MOST_STACKS).map(|(number, time)| {
         let stack = found.memory.stacks.get(*number);
@@ -65,7 +65,7 @@ pub(super) fn places(found: &Found<'_>) -> Evidence {
 }
 
 /// Whether the program has its allocator trim by asking for it.
-fn asks_for_trim(found: &Found<'_>) -> bool {
+fn asks_for_trim(found: &HeapChurn<'_>) -> bool {
     found.stack.callers.iter().any(|caller| caller.function.ends_with("malloc_trim"))
 }
 
@@ -77,7 +77,7 @@ fn glibc_settings(amplitude: u64) -> MallocSettings {
     MallocSettings { mmap_threshold: Some(mmap), trim_threshold: Some(trim), ..MallocSettings::default() }
 }
 
-fn tunables(found: &Found<'_>) -> Option<Remedy> {
+fn tunables(found: &HeapChurn<'_>) -> Option<Remedy> {
     let held = found.cost.held.bytes().as_mb();
     let remedy = |how| Remedy::new(ALLOCATOR_TUNABLES, how);
     let glibc = |where_glibc: &str| {
@@ -91,28 +91,30 @@ fn tunables(found: &Found<'_>) -> Option<Remedy> {
     };
     match found.group.place {
         _ if asks_for_trim(found) => None,
-        Place::Allocator(Some(Allocator::Glibc)) => Some(glibc("")),
-        Place::Allocator(Some(allocator)) => Some(remedy(format!("{} ({held:.1} MB)", keeping_pages(allocator)?))),
+        MemoryManager::Allocator(Some(Allocator::Glibc)) => Some(glibc("")),
+        MemoryManager::Allocator(Some(allocator)) => {
+            Some(remedy(format!("{} ({held:.1} MB)", keeping_pages(allocator)?)))
+        }
         // Without a stack: whoever shrinks the heap of brk is glibc's, as a rule.
-        Place::Stack(_) if found.group.kind == ReleaseKind::BrkTrim && found.stack.callers.is_empty() => {
+        MemoryManager::Stack(_) if found.group.kind == ReleaseKind::BrkTrim && found.stack.callers.is_empty() => {
             Some(glibc("where the allocator is that of glibc: "))
         }
-        Place::Allocator(None) | Place::Stack(_) => None,
+        MemoryManager::Allocator(None) | MemoryManager::Stack(_) => None,
     }
 }
 
 /// What would end it.
-pub(super) fn remedies(found: &Found<'_>) -> Vec<Remedy> {
+pub(super) fn remedies(found: &HeapChurn<'_>) -> Vec<Remedy> {
     let keep = match found.group.place {
         _ if asks_for_trim(found) => {
             "in the source: call malloc_trim after work that is not done again soon, not after each round".to_owned()
         }
-        Place::Stack(_) if !found.stack.callers.is_empty() => format!(
+        MemoryManager::Stack(_) if !found.stack.callers.is_empty() => format!(
             "in the source: leave the pages where they are between two uses, which come {:.1} ms apart (median); where the \
              advice is there to have zeros again, clear what is used",
             found.cost.away.0.as_ms()
         ),
-        Place::Allocator(Some(allocator)) if allocator != Allocator::Glibc => {
+        MemoryManager::Allocator(Some(allocator)) if allocator != Allocator::Glibc => {
             "in the source: keep the blocks of a round for the next one (a pool, an arena that is emptied and not freed)"
                 .to_owned()
         }

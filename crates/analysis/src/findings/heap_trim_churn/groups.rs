@@ -17,7 +17,7 @@ pub const LEAST_OPERATIONS: usize = 8;
 
 /// Who decides when memory is given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum MemoryManager {
     /// An allocator of a library.
     Allocator(Option<Allocator>),
     /// The program, at this call stack.
@@ -32,7 +32,7 @@ pub(crate) struct Churn {
     /// How it is given back.
     pub kind: ReleaseKind,
     /// Who decides that.
-    pub place: Place,
+    pub place: MemoryManager,
     /// The stacks of the releases with the time that each costs, the most costly first; never empty.
     pub stacks: Vec<(usize, Nanos)>,
     /// Releases of which pages came back: numbers, in their order.
@@ -42,7 +42,7 @@ pub(crate) struct Churn {
 }
 
 /// What releases of a group have in common: program, kind, who decides.
-type Key = (Rc<str>, ReleaseKind, Place);
+type Key = (Rc<str>, ReleaseKind, MemoryManager);
 
 /// The groups in which that happens again and again.
 pub(crate) fn groups(releases: &[Release], processes: &Processes, stacks: &mut AllocatingStacks<'_>) -> Vec<Churn> {
@@ -52,7 +52,7 @@ pub(crate) fn groups(releases: &[Release], processes: &Processes, stacks: &mut A
     for (number, release) in (0u32..).zip(releases).filter(|(_, release)| release.faults > 0) {
         let program = programs.entry(release.process).or_insert_with(|| processes.name(release.process).into());
         let stack = stacks.number(release.stack);
-        let place = stacks.allocator(stack).map_or(Place::Stack(stack), Place::Allocator);
+        let place = stacks.allocator(stack).map_or(MemoryManager::Stack(stack), MemoryManager::Allocator);
         members.entry((Rc::clone(program), release.kind, place)).or_default().push((number, stack));
     }
     members.retain(|_, members| members.len() >= LEAST_OPERATIONS);

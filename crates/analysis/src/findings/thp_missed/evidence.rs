@@ -1,10 +1,10 @@
 //! What proves the finding, as rows, and what would end it.
 
-use super::found::Found;
+use super::found::MissedHugePages;
 use super::groups::{Cause, Mode};
 use crate::finding::{Evidence, milliseconds, row};
 use crate::findings::allocating_stack::Allocator;
-use crate::findings::heap_trim_churn::groups::Place;
+use crate::findings::heap_trim_churn::groups::MemoryManager;
 use crate::findings::memory_evidence::{Remedy, add_off_cpu, parts, rounded};
 use crate::memory::memory_fixes::{ADVISE_HUGE_PAGES, ALLOCATOR_TUNABLES, HUGE_PAGES};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use slowpath_tables::Quantity;
 const MOST_STACKS: usize = 10;
 
 /// What spans and all of them cost, part by part.
-pub(super) fn cost(found: &Found<'_>) -> Evidence {
+pub(super) fn cost(found: &MissedHugePages<'_>) -> Evidence {
     let cost = &found.cost;
     let mut rows = vec![("page faults, with the zeroing of pages", cost.faults.time())];
     rows.extend(cost.unseen.map(|unseen| {
@@ -25,7 +25,7 @@ pub(super) fn cost(found: &Found<'_>) -> Evidence {
 }
 
 /// How many spans, how large, how densely touched.
-pub(super) fn spans(found: &Found<'_>) -> Evidence {
+pub(super) fn spans(found: &MissedHugePages<'_>) -> Evidence {
     let (group, faults) = (found.group, &found.cost.faults);
     let size = found.memory.spans.size;
     let spans = group.spans.len() as u64;
@@ -51,7 +51,7 @@ pub(super) fn spans(found: &Found<'_>) -> Evidence {
 }
 
 /// Why there were no huge pages.
-pub(super) fn causes(found: &Found<'_>) -> Evidence {
+pub(super) fn causes(found: &MissedHugePages<'_>) -> Evidence {
     let mut causes: Vec<(&Cause, &u64)> = found.group.causes.iter().collect();
     causes.sort_by_key(|(cause, spans)| (std::cmp::Reverse(**spans), **cause));
     let rows = causes
@@ -61,7 +61,7 @@ pub(super) fn causes(found: &Found<'_>) -> Evidence {
 }
 
 /// Where the memory was mapped at several places, those with most of the cost.
-pub(super) fn places(found: &Found<'_>) -> Evidence {
+pub(super) fn places(found: &MissedHugePages<'_>) -> Evidence {
     let stacks = found.stacks();
     let rows = stacks.iter().filter(|_| stacks.len() > 1).take(MOST_STACKS).map(|(number, time)| {
         let stack = found.memory.stacks.get(*number);
@@ -72,7 +72,7 @@ pub(super) fn places(found: &Found<'_>) -> Evidence {
 }
 
 /// What is saved, from what; nothing where it is not predicted.
-pub(super) fn saving(found: &Found<'_>) -> Evidence {
+pub(super) fn saving(found: &MissedHugePages<'_>) -> Evidence {
     let text =
         "What huge pages are predicted to save: the faults, less the huge pages, which are zeroed too.".to_owned();
     let Ok(prediction) = &found.prediction else { return Evidence { text, rows: Vec::new() } };
@@ -97,7 +97,7 @@ pub(super) fn saving(found: &Found<'_>) -> Evidence {
 }
 
 /// What would end it.
-pub(super) fn remedies(found: &Found<'_>) -> Vec<Remedy> {
+pub(super) fn remedies(found: &MissedHugePages<'_>) -> Vec<Remedy> {
     let group = found.group;
     let mut remedies = Vec::new();
     if !group.is_unasked() && found.mode != Mode::Never {
@@ -114,10 +114,10 @@ pub(super) fn remedies(found: &Found<'_>) -> Vec<Remedy> {
         Remedy { is_predicted: true, ..Remedy::new(HUGE_PAGES, how) }
     };
     match group.place {
-        Place::Allocator(Some(Allocator::Glibc)) => remedies.push(glibc("")),
+        MemoryManager::Allocator(Some(Allocator::Glibc)) => remedies.push(glibc("")),
         // Without a stack: most memory is malloc's.
-        Place::Stack(_) if is_unknown => remedies.push(glibc("where the memory is that of glibc's malloc: ")),
-        Place::Allocator(Some(Allocator::Jemalloc)) => {
+        MemoryManager::Stack(_) if is_unknown => remedies.push(glibc("where the memory is that of glibc's malloc: ")),
+        MemoryManager::Allocator(Some(Allocator::Jemalloc)) => {
             let how = format!(
                 "MALLOC_CONF=thp:always has jemalloc ask for huge pages (_RJEM_MALLOC_CONF in programs of Rust that link it); {price}"
             );
@@ -126,11 +126,13 @@ pub(super) fn remedies(found: &Found<'_>) -> Vec<Remedy> {
         _ => {}
     }
     let how = match group.place {
-        Place::Stack(_) if is_unknown => "in the source: where this memory is mapped, ",
-        Place::Stack(_) => {
+        MemoryManager::Stack(_) if is_unknown => "in the source: where this memory is mapped, ",
+        MemoryManager::Stack(_) => {
             "in the source: map as much and one huge page more, take the part that is aligned to 2 MiB, and "
         }
-        Place::Allocator(_) => "in the source: for large blocks, aligned_alloc(2 MiB, ...), and before the first use ",
+        MemoryManager::Allocator(_) => {
+            "in the source: for large blocks, aligned_alloc(2 MiB, ...), and before the first use "
+        }
     };
     let how = format!("{how}madvise(MADV_HUGEPAGE) on whole spans of 2 MiB; {price}");
     remedies.push(Remedy { is_predicted: true, ..Remedy::new(ADVISE_HUGE_PAGES, how) });

@@ -11,7 +11,7 @@ use slowpath_tables::{Nanos, Quantity};
 use std::collections::BTreeMap;
 
 /// The pattern in one launch.
-pub(super) struct Found<'a> {
+pub(super) struct MissedHugePages<'a> {
     pub(super) memory: &'a MemoryUse<'a>,
     pub(super) group: &'a Missed,
     pub(super) mode: Mode,
@@ -24,7 +24,7 @@ pub(super) struct Found<'a> {
     pub(super) touching: Option<FunctionWeights>,
 }
 
-impl Found<'_> {
+impl MissedHugePages<'_> {
     /// How many, for means.
     pub(super) fn spans(&self) -> f64 {
         self.group.spans.len() as f64
@@ -41,7 +41,7 @@ impl Found<'_> {
 
     /// What makes it the same in several launches: for an allocator, who happens to call it is not.
     pub(super) fn key(&self) -> (String, Option<String>) {
-        let is_own = matches!(self.group.place, crate::findings::heap_trim_churn::groups::Place::Stack(_));
+        let is_own = matches!(self.group.place, crate::findings::heap_trim_churn::groups::MemoryManager::Stack(_));
         (self.group.program.clone(), is_own.then(|| self.stack.folded()))
     }
 

@@ -5,7 +5,7 @@
 //! itself, each call stack is a place.
 
 use crate::findings::allocating_stack::AllocatingStacks;
-use crate::findings::heap_trim_churn::groups::Place;
+use crate::findings::heap_trim_churn::groups::MemoryManager;
 use crate::memory::huge_page_requests::HugePageRequest;
 use crate::memory::huge_page_spans::{Mapping, Span, Spans};
 use crate::processes::Processes;
@@ -91,7 +91,7 @@ pub(crate) struct Missed {
     /// Program of the processes. Foreign text.
     pub program: String,
     /// Who decides how it is mapped.
-    pub place: Place,
+    pub place: MemoryManager,
     /// Spans that were touched densely: numbers, in their order.
     pub spans: Vec<u32>,
     /// For each of them the number of its stack in [`AllocatingStacks`].
@@ -123,15 +123,15 @@ pub(crate) fn groups(
     stacks: &mut AllocatingStacks<'_>,
 ) -> Vec<Missed> {
     let mut programs: HashMap<ProcessKey, String> = HashMap::new();
-    let mut members: BTreeMap<(String, Place), Vec<(u32, usize)>> = BTreeMap::new();
+    let mut members: BTreeMap<(String, MemoryManager), Vec<(u32, usize)>> = BTreeMap::new();
     let is_meant = |span: &Span| span.is_whole && !span.has_others && span.request != HugePageRequest::Refused;
     for (number, span) in (0u32..).zip(&spans.spans).filter(|(_, span)| is_meant(span)) {
         let program = programs.entry(span.process).or_insert_with(|| processes.name(span.process));
         let stack = stacks.number(span.stack);
-        let place = stacks.allocator(stack).map_or(Place::Stack(stack), Place::Allocator);
+        let place = stacks.allocator(stack).map_or(MemoryManager::Stack(stack), MemoryManager::Allocator);
         members.entry((program.clone(), place)).or_default().push((number, stack));
     }
-    let missed = |((program, place), members): ((String, Place), Vec<(u32, usize)>)| {
+    let missed = |((program, place), members): ((String, MemoryManager), Vec<(u32, usize)>)| {
         let span = |number: u32| &spans.spans[number as usize];
         let (dense, others): (Vec<_>, Vec<_>) =
             members.into_iter().partition(|(number, _)| spans.is_dense(span(*number)));

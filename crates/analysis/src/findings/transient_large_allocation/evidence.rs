@@ -1,6 +1,6 @@
 //! What proves the finding, as rows.
 
-use super::found::Found;
+use super::found::TransientBlocks;
 use crate::finding::{Evidence, milliseconds, row};
 use crate::findings::allocating_stack::Allocator;
 use crate::findings::memory_evidence::{Remedy, add_faults, add_off_cpu, parts, rounded};
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const JAVA_MACHINE: &str = "libjvm.so";
 
 /// What operations and all of them cost, part by part.
-pub(super) fn cost(found: &Found<'_>) -> Evidence {
+pub(super) fn cost(found: &TransientBlocks<'_>) -> Evidence {
     let cost = &found.cost;
     let rows = [
         ("page faults, with the zeroing of pages", cost.faults.time()),
@@ -27,7 +27,7 @@ pub(super) fn cost(found: &Found<'_>) -> Evidence {
 }
 
 /// How many operations, how large, how long they last.
-pub(super) fn operations(found: &Found<'_>) -> Evidence {
+pub(super) fn operations(found: &TransientBlocks<'_>) -> Evidence {
     let (cost, group) = (&found.cost, &found.group);
     let operations = group.operations.len() as u64;
     let mut shown = row([
@@ -54,7 +54,7 @@ pub(super) fn operations(found: &Found<'_>) -> Evidence {
 }
 
 /// How long blocks live, from mapping to release, in doubling steps from 2 us on.
-pub(super) fn lifetimes(found: &Found<'_>) -> Evidence {
+pub(super) fn lifetimes(found: &TransientBlocks<'_>) -> Evidence {
     let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
     for lifetime in found.operations().filter_map(Block::lifetime) {
         *counts.entry((lifetime.0 / 1000).max(1).ilog2()).or_default() += 1;
@@ -75,7 +75,7 @@ pub(super) fn lifetimes(found: &Found<'_>) -> Evidence {
 }
 
 /// What the pages held when they were given back; nothing where they were not looked at.
-pub(super) fn never_used(found: &Found<'_>) -> Evidence {
+pub(super) fn never_used(found: &TransientBlocks<'_>) -> Evidence {
     let operations: BTreeSet<u32> = found.group.operations.iter().copied().collect();
     let seen = found.memory.blocks.seen.iter().filter(|page| operations.contains(&page.block));
     let percent = |share: f64| rounded(share * 100.0, 1);
@@ -93,7 +93,7 @@ pub(super) fn never_used(found: &Found<'_>) -> Evidence {
 }
 
 /// What was recorded beside what was measured; nothing where nothing was measured.
-pub(super) fn saving(found: &Found<'_>) -> Evidence {
+pub(super) fn saving(found: &TransientBlocks<'_>) -> Evidence {
     let when = when_measured(&found.memory.facts.tables.manifest);
     let text = format!("Predicted saving of keeping the blocks: as recorded, as measured {when}, and both.");
     let Ok(prediction) = &found.prediction else { return Evidence { text, rows: Vec::new() } };
@@ -125,7 +125,7 @@ pub(super) fn saving(found: &Found<'_>) -> Evidence {
 }
 
 /// The fixes that apply. Those outside of the source need an allocator that asked for the blocks.
-pub(super) fn remedies(found: &Found<'_>) -> Vec<Remedy> {
+pub(super) fn remedies(found: &TransientBlocks<'_>) -> Vec<Remedy> {
     let kept = found.group.most_in_a_process();
     let mut blocks = if kept == 1 { "one block".to_owned() } else { format!("{kept} blocks") };
     if found.group.peaks.len() > 1 {

@@ -12,7 +12,7 @@ use slowpath_tables::{ProcessKey, Quantity};
 use std::collections::BTreeSet;
 
 /// The pattern in one launch.
-pub(super) struct Found<'a> {
+pub(super) struct TransientBlocks<'a> {
     pub(super) memory: &'a MemoryUse<'a>,
     pub(super) group: &'a Group,
     pub(super) cost: Cost,
@@ -23,7 +23,7 @@ pub(super) struct Found<'a> {
     pub(super) touching: Option<FunctionWeights>,
 }
 
-impl Found<'_> {
+impl TransientBlocks<'_> {
     pub(super) fn operations(&self) -> impl Iterator<Item = &Block> {
         self.group.operations.iter().map(|number| &self.memory.blocks.blocks[*number as usize])
     }

@@ -1,6 +1,6 @@
 //! What proves the finding, as rows.
 
-use super::found::Found;
+use super::found::UnusedMemory;
 use crate::finding::{Evidence, row};
 use crate::findings::memory_evidence::{Remedy, add_faults, rounded};
 use crate::memory::memory_fixes;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use slowpath_tables::{Bytes, PAGE_SIZE, Quantity};
 
 /// What was touched, and what of it was never used.
-pub(super) fn cost(found: &Found<'_>) -> Evidence {
+pub(super) fn cost(found: &UnusedMemory<'_>) -> Evidence {
     let (cost, blocks) = (&found.cost, found.group.blocks.len() as u64);
     let unused = cost.unused_pages();
     let bytes = |pages: f64| Value::from((pages * PAGE_SIZE as f64) as u64);
@@ -31,7 +31,7 @@ pub(super) fn cost(found: &Found<'_>) -> Evidence {
 }
 
 /// What the sample was, and where the used pages end.
-pub(super) fn looked_at(found: &Found<'_>) -> Evidence {
+pub(super) fn looked_at(found: &UnusedMemory<'_>) -> Evidence {
     let (cost, unused) = (&found.cost, &found.cost.unused);
     let percent = |share: f64| rounded(share * 100.0, 1);
     let shown = row([
@@ -50,7 +50,7 @@ pub(super) fn looked_at(found: &Found<'_>) -> Evidence {
 }
 
 /// The change of the source, with how much is used.
-pub(super) fn remedies(found: &Found<'_>) -> Vec<Remedy> {
+pub(super) fn remedies(found: &UnusedMemory<'_>) -> Vec<Remedy> {
     let mib = |bytes: Bytes| bytes.0 as f64 / f64::from(1 << 20);
     let Quantity { value, .. } = found.cost.unused_pages();
     let used = match found.cost.used_to {

@@ -9,7 +9,7 @@ use crate::stacks::function_weights::FunctionWeights;
 use slowpath_tables::Quantity;
 
 /// The pattern in one launch.
-pub(super) struct Found<'a> {
+pub(super) struct UnusedMemory<'a> {
     pub(super) memory: &'a MemoryUse<'a>,
     pub(super) group: &'a Oversized,
     pub(super) cost: &'a Cost,
@@ -20,7 +20,7 @@ pub(super) struct Found<'a> {
     pub(super) touching: Option<FunctionWeights>,
 }
 
-impl Found<'_> {
+impl UnusedMemory<'_> {
     pub(super) fn saving(&self) -> Quantity {
         self.saving.unwrap_or(self.cost.total)
     }
