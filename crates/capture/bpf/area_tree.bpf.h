@@ -3,7 +3,7 @@
  * slower. The kernel keeps the areas of an address space in a tree and tells each write to it (maple_tree:ma_write). Two things are
  * no write, and are found where the call that does them gives the lock of the address space back (mmap_lock:mmap_lock_released):
  * - the end of an area that lies between two others without a gap (only of munmap: an area that mremap moves away from between two
- *   others stays told where it was, until something else is mapped there; before that nobody can use its addresses);
+ *   others stays reported where it was, until something else is mapped there; before that nobody can use its addresses);
  * - other protections for the whole of an area. */
 #ifndef SLOWPATH_AREA_TREE_BPF_H
 #define SLOWPATH_AREA_TREE_BPF_H

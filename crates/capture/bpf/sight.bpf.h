@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* What the owner of the recording may see: addresses, call stacks, mappings and private file names only of tasks that they could
  * trace themselves. Whoever has none of root's rights would otherwise learn the layout of a set-uid program that runs, and with it
- * how to attack it. Of other tasks counts and times are told.
+ * how to attack it. Of other tasks counts and times are reported.
  *
  * The rule is the kernel's own (__ptrace_may_access in kernel/ptrace.c, cap_ptrace_access_check in security/commoncap.c):
  * all ids are the owner's, no capability is permitted, and the memory is dumpable; or the task is in a user namespace that the owner
@@ -115,7 +115,7 @@ __attribute__((noinline)) int judge(u64 its_cred, u64 its_mm, u64 exec, struct t
 #define MMF_DUMPABLE_MASK 3
 #define SUID_DUMP_USER 1
 
-/* Not on a kernel in which it cannot be told. */
+/* Not on a kernel in which it cannot be known. */
 static __always_inline bool is_dumpable(struct mm_struct *mm)
 {
 	u64 flags = 0;
@@ -126,7 +126,7 @@ static __always_inline bool is_dumpable(struct mm_struct *mm)
 	return (flags & MMF_DUMPABLE_MASK) == SUID_DUMP_USER;
 }
 
-/* Whether what concerns the memory of a followed task is not to be told. */
+/* Whether what concerns the memory of a followed task is not to be reported. */
 static __always_inline bool is_withheld(struct task_struct *task, struct task_state *state)
 {
 	if (owner_is_root())

@@ -36,7 +36,7 @@ struct file_id {
 	u64 ino;
 };
 
-/* Files whose name was told. Of more files than it holds, those that were not used for longest are told again: a recording
+/* Files whose name was sent. Of more files than it holds, those that were not used for longest are sent again: a recording
  * may last for days, and a name too many does no harm. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -47,7 +47,7 @@ struct {
 
 extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
 
-/* A field of a kernel object whose type the verifier was not told (it came out of a table, say). Kernels from 6.2 can be
+/* A field of a kernel object whose type the verifier does not know (it came out of a table, say). Kernels from 6.2 can be
  * told, and the field is then one load; before, each field is a call that copies it. */
 #define TYPED(type, pointer) ((struct type *)bpf_rdonly_cast(pointer, bpf_core_type_id_kernel(struct type)))
 #define FIELD(type, pointer, field)                                                                                    \
@@ -125,7 +125,7 @@ static __always_inline void submit(void *record)
  * sent even when another was sent before. With LISTED_ONLY a name is sent only where anybody could have found it. */
 enum { NAMED_BY_INODE = 1, NAMED_BY_PATH = 2, LISTED_ONLY = 0x80 };
 
-/* Tells the reader the names from this directory entry up to the first one already told. Not static: so it is verified once, and
+/* Tells the reader the names from this directory entry up to the first one already sent. Not static: so it is verified once, and
  * not in every round of a loop that calls it. Such a function takes no pointers to kernel objects; this one is read as what it is. */
 __attribute__((noinline)) int name_from(u64 entry, u8_flag how)
 {
@@ -141,8 +141,8 @@ __attribute__((noinline)) int name_from(u64 entry, u8_flag how)
 		if (!inode)
 			return 0;
 		struct file_id id = id_of(inode);
-		u8_flag *told = bpf_map_lookup_elem(&named, &id);
-		if (told && *told >= how)
+		u8_flag *sent = bpf_map_lookup_elem(&named, &id);
+		if (sent && *sent >= how)
 			return 0;
 		if (bpf_map_update_elem(&named, &id, &how, BPF_ANY))
 			return 0;
@@ -200,7 +200,7 @@ static __always_inline struct file *file_of_descriptor(struct task_struct *task,
 	return file;
 }
 
-/* Where a task's command line begins in its memory, and how many bytes of it are told; 0 for none. */
+/* Where a task's command line begins in its memory, and how many bytes of it are recorded; 0 for none. */
 static __always_inline u32 command_line_of(struct task_struct *task, unsigned long *from)
 {
 	*from = BPF_CORE_READ(task, mm, arg_start);

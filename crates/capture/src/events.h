@@ -55,11 +55,11 @@ struct task_state {
 	unsigned long long first_wait;
 	unsigned long long waited;
 	int wait_call;
-	unsigned int wait_is_told;
+	unsigned int wait_is_reported;
 	/* 1 when the end of the task was reported. */
-	unsigned long long end_is_told;
+	unsigned long long end_is_reported;
 	/* Of a main thread: 1 when a thread of its process was reported as the last. */
-	unsigned long long last_is_told;
+	unsigned long long last_is_reported;
 	/* 1 when the fault since fault_ts was taken in kernel mode. */
 	unsigned long long fault_in_kernel;
 	/* End of the heap when a brk that is not over began. */

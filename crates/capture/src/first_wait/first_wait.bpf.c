@@ -45,7 +45,7 @@ static __always_inline bool waits_for_events(int call)
 /* The record without its command line. */
 static __always_inline struct first_wait_event *begin_telling(struct task_struct *task, struct task_state *state)
 {
-	state->wait_is_told = 1;
+	state->wait_is_reported = 1;
 	struct first_wait_event *event = reserve(EVENT_FIRST_WAIT, sizeof(*event), task);
 	if (!event)
 		return 0;
@@ -87,7 +87,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	if (prev->pid != prev->tgid)
 		return 0;
 	struct task_state *state = state_of(prev);
-	if (!state || !state->running || state->wait_is_told)
+	if (!state || !state->running || state->wait_is_reported)
 		return 0;
 	if (state->first_wait) {
 		tell(prev, state);
@@ -108,7 +108,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 {
 	struct task_state *state = state_of(task);
 	if (state)
-		state->waits_since = state->first_wait = state->wait_is_told = 0;
+		state->waits_since = state->first_wait = state->wait_is_reported = 0;
 	return 0;
 }
 
@@ -119,7 +119,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	if (task->pid != task->tgid)
 		return 0;
 	struct task_state *state = state_of(task);
-	if (state && state->first_wait && !state->wait_is_told)
+	if (state && state->first_wait && !state->wait_is_reported)
 		tell(task, state);
 	return 0;
 }
@@ -132,7 +132,7 @@ int end_first_waits(struct bpf_iter__task *context)
 	if (!task || task->exit_state || task->pid != task->tgid)
 		return 0;
 	struct task_state *state = state_of(task);
-	if (!state || state->wait_is_told)
+	if (!state || state->wait_is_reported)
 		return 0;
 	u64 now = bpf_ktime_get_ns(), since = state->waits_since;
 	if (!state->first_wait && since && now - since >= SHORTEST_WAIT_NS) {

@@ -12,7 +12,7 @@
 #define PR_THP_DISABLE_EXCEPT_ADVISED 2
 
 /* The kind of memory call that is recorded for a system call. */
-static __always_inline u32 told_as(long number)
+static __always_inline u32 recorded_as(long number)
 {
 	switch (number) {
 	case NUMBER_MMAP:
@@ -48,7 +48,7 @@ int BPF_PROG(before_change, struct pt_regs *regs, long number)
 SEC("tp_btf/sys_exit")
 int BPF_PROG(after_change, struct pt_regs *regs, long result)
 {
-	u32 call = told_as(syscall_of(regs));
+	u32 call = recorded_as(syscall_of(regs));
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state = caller_state(task);
 	if (!state || !state->syscall_ts)

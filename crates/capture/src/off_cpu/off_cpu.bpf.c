@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Intervals in which followed tasks do not run, told when they are over. What a task that is not followed pays at each switch
+/* Intervals in which followed tasks do not run, reported when they are over. What a task that is not followed pays at each switch
  * and wake-up is the call of these programs and a load.
  *
  * A task has a record of its own here from its exec, its creation or the walk on; it is never made in the scheduler's hooks,
@@ -21,7 +21,7 @@ struct off_state {
 	u64 clock;
 	u64 run_delay;
 	/* Where the last interval that was reported ends. */
-	u64 told_until;
+	u64 reported_until;
 	u32 waker_pid;
 	u32 waker_tid;
 	int syscall;
@@ -153,11 +153,11 @@ static __always_inline void tell(struct task_struct *task, struct off_state *sta
 	/* The scheduler's clock stood at the begin when that was reported. */
 	if (since + duration > until->now)
 		since = until->now - duration;
-	if (since < state->told_until) {
-		since = state->told_until;
+	if (since < state->reported_until) {
+		since = state->reported_until;
 		duration = until->now > since ? until->now - since : 0;
 	}
-	state->told_until = since + duration;
+	state->reported_until = since + duration;
 	u64 queued = until->run_delay == NOT_KEPT ? NOT_KEPT : until->run_delay - state->run_delay;
 	bool waited = reason != OFF_RUNNABLE && reason != OFF_THROTTLED;
 	/* Back without a wake-up, and in a queue all the time: a signal that was pending had kept it from waiting. If it was in none, the
@@ -201,7 +201,7 @@ static __always_inline void tell_stolen(struct task_struct *task, struct off_sta
 		return;
 	/* Anywhere in the stay; not at its end, which may be moved to where the scheduler's clock stood. */
 	event->header.ts = state->runs_since;
-	state->told_until = state->runs_since + stolen;
+	state->reported_until = state->runs_since + stolen;
 	event->duration = stolen;
 	event->runnable = event->woken = 0;
 	event->reason = OFF_STOLEN;
@@ -247,8 +247,8 @@ static __always_inline struct off_state *follow(struct task_struct *task)
 	return state;
 }
 
-/* A task that stops, and of which the kernel has not told when it began to run. There are kernels (6.18 in a sandbox) that tell no
- * switch away from certain tasks, neither to this program nor to ftrace. */
+/* A task that stops, and of which the kernel has not reported when it began to run. There are kernels (6.18 in a sandbox) that tell
+ * no switch away from certain tasks, neither to this program nor to ftrace. */
 static __always_inline void runs_unseen(struct task_struct *task, struct off_state *state, u64 now)
 {
 	u64 began = arrival(task, now);
@@ -274,7 +274,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 		if (state->since)
 			tell(next, state, &moment, 0);
 		else if (state->runs_since)
-			/* The kernel has not told when it stopped. */
+			/* The kernel has not reported when it stopped. */
 			count_lost(EVENT_OFF_CPU, 1);
 		state->since = state->woken = 0;
 		state->runs_since = now;

@@ -37,7 +37,7 @@ static __always_inline struct dentry *base_of(struct task_struct *task, int desc
 	return directory ? BPF_CORE_READ(directory, f_path.dentry) : 0;
 }
 
-static __always_inline struct file_id told_base(struct task_struct *task, struct wanted_open *asked, bool withholds)
+static __always_inline struct file_id shown_base(struct task_struct *task, struct wanted_open *asked, bool withholds)
 {
 	char first = 0;
 	if (asked->is_root || bpf_probe_read_user(&first, sizeof(first), asked->path) || !first || first == '/')
@@ -52,21 +52,21 @@ static __always_inline struct file_id told_base(struct task_struct *task, struct
 
 static __always_inline void tell(struct task_struct *task, struct task_state *state, struct wanted_open *asked, long result)
 {
-	bool withholds = is_withheld(task, state), is_told = !withholds;
+	bool withholds = is_withheld(task, state), is_shown = !withholds;
 	struct file_id id = {};
 	if (result >= 0) {
 		struct file *file = file_of_descriptor(task, result);
 		if (file) {
 			name_file(file, withholds);
 			if (withholds)
-				is_told = is_public(FIELD(file, file, f_inode)) && is_listed((u64)BPF_CORE_READ(file, f_path.dentry));
-			if (is_told)
+				is_shown = is_public(FIELD(file, file, f_inode)) && is_listed((u64)BPF_CORE_READ(file, f_path.dentry));
+			if (is_shown)
 				id = id_of(FIELD(file, file, f_inode));
 		}
 	}
 	struct file_id base = {};
-	if (is_told)
-		base = told_base(task, asked, withholds);
+	if (is_shown)
+		base = shown_base(task, asked, withholds);
 	struct open_event *event = reserve(EVENT_OPEN, sizeof(*event), task);
 	if (!event)
 		return;
@@ -79,9 +79,9 @@ static __always_inline void tell(struct task_struct *task, struct task_state *st
 	event->call = asked->call;
 	event->reserved = 0;
 	event->result = result;
-	if (!is_told)
+	if (!is_shown)
 		count_withheld(EVENT_OPEN);
-	if (!is_told || bpf_probe_read_user_str(event->path, sizeof(event->path), asked->path) < 0)
+	if (!is_shown || bpf_probe_read_user_str(event->path, sizeof(event->path), asked->path) < 0)
 		event->path[0] = 0;
 	submit(event);
 }

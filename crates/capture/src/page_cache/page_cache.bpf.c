@@ -27,7 +27,7 @@ static __always_inline int tell(struct folio *folio, u32 flags)
 	/* Before the first branch: the verifier follows it once. */
 	struct task_state *state = state_of(task);
 	struct inode *inode = folio->mapping->host;
-	/* Pages of a block device itself are a file system's metadata: told as inode 0 of that device. */
+	/* Pages of a block device itself are a file system's metadata: reported as inode 0 of that device. */
 	bool metadata = (inode->i_mode & S_IFMT) == S_IFBLK;
 	u64 dev = metadata ? inode->i_rdev : inode->i_sb->s_dev;
 	/* A lab holds copies of what its user has read. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* Processes that run already: a walk over all tasks marks those that are to be followed, and reports of each what an exec would
- * have told. From then on forks and execs are followed as in a tree. */
+ * have reported. From then on forks and execs are followed as in a tree. */
 #include "../../bpf/mapping.bpf.h"
 #include "../../bpf/wanted.bpf.h"
 

@@ -55,9 +55,9 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	event->uid = BPF_CORE_READ(task, cred, euid.val);
 	event->gid = BPF_CORE_READ(task, cred, egid.val);
 	/* Where the path is not for all to see, the name that /proc shows. */
-	bool is_told = !withholds || is_listed((u64)BPF_CORE_READ(file, f_path.dentry));
-	if (bpf_probe_read_kernel_str(event->filename, is_told ? sizeof(event->filename) : sizeof(task->comm),
-				      is_told ? (const char *)binary->filename : task->comm) < 0)
+	bool is_shown = !withholds || is_listed((u64)BPF_CORE_READ(file, f_path.dentry));
+	if (bpf_probe_read_kernel_str(event->filename, is_shown ? sizeof(event->filename) : sizeof(task->comm),
+				      is_shown ? (const char *)binary->filename : task->comm) < 0)
 		event->filename[0] = 0;
 	unsigned long from;
 	u32 length = command_line_of(task, &from);
@@ -100,7 +100,7 @@ static __always_inline bool is_last(unsigned long long *context, struct task_str
 	if (BPF_CORE_READ(task, signal, live.counter))
 		return false;
 	struct task_state *leader = state_of(task->group_leader);
-	return !leader || !__sync_fetch_and_or(&leader->last_is_told, 1);
+	return !leader || !__sync_fetch_and_or(&leader->last_is_reported, 1);
 }
 
 SEC("tp_btf/sched_process_exit")
@@ -109,7 +109,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	struct task_state *state = state_of(task);
 	if (!state)
 		return 0;
-	state->end_is_told = 1;
+	state->end_is_reported = 1;
 	tell_end(task, is_last(ctx, task) ? FLAG_LAST_THREAD : 0);
 	return 0;
 }
@@ -121,7 +121,7 @@ int end_tasks(struct bpf_iter__task *context)
 {
 	struct task_struct *task = context->task;
 	struct task_state *state = task ? state_of(task) : 0;
-	if (!state || state->end_is_told)
+	if (!state || state->end_is_reported)
 		return 0;
 	state->running = 0;
 	tell_end(task, FLAG_STILL_RUNNING);

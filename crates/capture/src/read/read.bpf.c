@@ -41,7 +41,7 @@ int BPF_PROG(after_read, struct pt_regs *regs, long result)
 	struct file_id id = id_of(inode);
 	event->dev = id.dev;
 	event->ino = id.ino;
-	/* Where it was not told in the call it is the position of the file, less what was read. */
+	/* Where it was not given in the call it is the position of the file, less what was read. */
 	if (call == NUMBER_PREAD64 || call == NUMBER_PREADV) {
 		event->offset = PT_REGS_PARM4_SYSCALL(regs);
 	} else {
