@@ -10,7 +10,7 @@
  *     once      the blocks are made once, filled in each round, and freed at the end
  *     small     64 blocks of 1 KiB: less than glibc gives back
  *
- * Prints one line: releases whose pages were touched again and how many pages those are, both told from where the heap ended;
+ * Prints one line: releases whose pages were touched again and how many pages those are, both computed from where the heap ended;
  * the minor faults of all rounds as the kernel counted them; and the CPU time of the rounds in ms. */
 #define _GNU_SOURCE
 #include <malloc.h>

@@ -13,7 +13,7 @@
  *     small       mappings of 1 MiB
  *     file        as own, of a file in memory
  *
- * Prints one line: whole aligned spans of 2 MiB that were filled page by page and how many pages those are, told from addresses;
+ * Prints one line: whole aligned spans of 2 MiB that were filled page by page and how many pages those are, computed from addresses;
  * the minor faults meanwhile as the kernel counted them; KiB in huge pages; and CPU time in ms, until the table is walked. */
 #define _GNU_SOURCE
 #include <malloc.h>
