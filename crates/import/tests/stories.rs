@@ -6,7 +6,7 @@
 
 use slowpath_analysis::io::io_map::io_map;
 use slowpath_analysis::launch_facts::LaunchFacts;
-use slowpath_analysis::stacks::call_stacks::{CallStacks, Place};
+use slowpath_analysis::stacks::call_stacks::{CallStacks, FramePlace};
 use slowpath_import::foreign::import_bytes;
 use slowpath_recording::Tables;
 use slowpath_tables::{FaultKind, MemoryCallKind};
@@ -98,7 +98,7 @@ fn samples(tables: &Tables) -> BTreeMap<(String, String), u64> {
         let frames = stacks.outermost_first(stacks.path(row.stack).unwrap());
         let code = |at: u32| &stacks.frames()[at as usize];
         let name = |at: u32| code(at).functions[0].name.to_string();
-        let user = frames.iter().rev().find(|at| !matches!(code(**at).place, Place::Kernel(_)));
+        let user = frames.iter().rev().find(|at| !matches!(code(**at).place, FramePlace::Kernel(_)));
         let key = (name(*frames.last().unwrap()), user.map_or(String::new(), |at| name(*at)));
         *sums.entry(key).or_default() += 1;
     }

@@ -9,7 +9,7 @@ use crate::recording_exports::{ExportOptions, Exported, NotExported, RecordingEx
 use crate::stack_sums::StackSums;
 use crate::stack_weight::Weight;
 use prost::Message;
-use slowpath_analysis::stacks::call_stacks::{CallStacks, Place};
+use slowpath_analysis::stacks::call_stacks::{CallStacks, FramePlace};
 use slowpath_recording::Tables;
 use std::collections::HashMap;
 
@@ -187,7 +187,7 @@ fn profile(tables: &Tables, notes: &[String]) -> Profile {
         let mapping_id = *mappings.entry(file).or_insert_with(|| {
             let id = found.mapping.len() as u64 + 1;
             let build_id = match frame.place {
-                Place::File { file: Some(file), .. } => file.build_id.as_deref().unwrap_or_default(),
+                FramePlace::File { file: Some(file), .. } => file.build_id.as_deref().unwrap_or_default(),
                 _ => "",
             };
             let build_id = texts.number(build_id);

@@ -6,7 +6,7 @@
 //! one: it is named, and its callers stand in the stack.
 
 use super::rust_names;
-use crate::stacks::call_stacks::{CallStacks, Place};
+use crate::stacks::call_stacks::{CallStacks, FramePlace};
 use std::collections::HashMap;
 
 /// Beginnings of the names of libraries that allocate for others: glibc, musl, the dynamic loader, the C++ libraries, jemalloc,
@@ -265,11 +265,11 @@ fn allocating_stack(call_stacks: &CallStacks<'_>, stack: Option<u32>) -> Allocat
     let mut is_named = None;
     for number in call_stacks.outermost_first(path).into_iter().rev() {
         let Some(frame) = call_stacks.frames().get(number as usize) else { continue };
-        if matches!(frame.place, Place::Kernel(_)) {
+        if matches!(frame.place, FramePlace::Kernel(_)) {
             continue;
         }
         let file = frame.place.name();
-        made.is_truncated |= matches!(frame.place, Place::Truncated(_) | Place::Unknown);
+        made.is_truncated |= matches!(frame.place, FramePlace::Truncated(_) | FramePlace::Unknown);
         is_named = is_named.or_else(|| frame.functions.first().map(|function| function.named));
         made.callers.extend(frame.functions.iter().map(|function| Caller {
             function: function.name.to_string(),

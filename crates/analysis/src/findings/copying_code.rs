@@ -14,7 +14,7 @@
 
 use crate::integer_hash::IntegerMap;
 use crate::memory::memory_blocks::{ArgumentPlaces, BlockPlace, MemoryBlocks};
-use crate::stacks::call_stacks::{CallStacks, Place};
+use crate::stacks::call_stacks::{CallStacks, FramePlace};
 use slowpath_recording::Tables;
 use slowpath_tables::{CpuSample, Nanos, ProcessKey};
 
@@ -74,7 +74,7 @@ fn is_in_copying_function(call_stacks: &CallStacks<'_>, stack: u32) -> bool {
     let mut path = call_stacks.path(Some(stack));
     while let Some(at) = path {
         let Some(frame) = call_stacks.frames().get(call_stacks.frame_number(at) as usize) else { return false };
-        if !matches!(frame.place, Place::Kernel(_)) {
+        if !matches!(frame.place, FramePlace::Kernel(_)) {
             return frame.functions.last().is_some_and(|function| function.named && is_copying(&function.name));
         }
         path = call_stacks.caller(at);

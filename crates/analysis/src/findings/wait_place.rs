@@ -1,6 +1,6 @@
 //! Where in a program a thread waits, by the stack that the recorder took: the functions, and which of them asked the C library to wait.
 
-use crate::stacks::call_stacks::{CallStacks, CodeFrame, Place, StackPath};
+use crate::stacks::call_stacks::{CallStacks, CodeFrame, FramePlace, StackPath};
 use crate::time::ledger::Category;
 
 /// Functions of a stack that are shown. Where the caller is further out, all up to it: with the debug information of the C library a name
@@ -37,7 +37,7 @@ impl WaitPlace {
         let Some(stacks) = call_stacks else { return place };
         let path = std::iter::successors(stack, |at| stacks.caller(*at));
         let frames = path.map(|at| &stacks.frames()[stacks.frame_number(at) as usize]);
-        let frames: Vec<&CodeFrame<'_>> = frames.filter(|frame| !matches!(frame.place, Place::Kernel(_))).collect();
+        let frames: Vec<&CodeFrame<'_>> = frames.filter(|frame| !matches!(frame.place, FramePlace::Kernel(_))).collect();
         let caller = frames.iter().position(|frame| !waits_for_its_caller(frame)).filter(|at| is_code(frames[*at]));
         for (number, frame) in frames.iter().enumerate() {
             if caller == Some(number)
@@ -74,5 +74,5 @@ fn waits_for_its_caller(frame: &CodeFrame<'_>) -> bool {
 
 /// Whether it is known where the frame is: what a stack that ends early, or a damaged one, has there is nobody's function.
 fn is_code(frame: &CodeFrame<'_>) -> bool {
-    !matches!(frame.place, Place::Truncated(_) | Place::Unknown)
+    !matches!(frame.place, FramePlace::Truncated(_) | FramePlace::Unknown)
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// What lies behind an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum AddressPlace {
     /// A byte of a mapped file.
     File {
         /// The file, as the mapping named it.
@@ -120,13 +120,13 @@ impl Stretch {
         (self.from..self.to).contains(&address)
     }
 
-    fn place(&self, address: u64) -> Place {
+    fn place(&self, address: u64) -> AddressPlace {
         match self.file {
             Some((file, offset)) => {
                 let offset = Bytes(offset.saturating_add(address.saturating_sub(self.from)));
-                Place::File { file, offset, prot: self.prot }
+                AddressPlace::File { file, offset, prot: self.prot }
             }
-            None => Place::Anonymous,
+            None => AddressPlace::Anonymous,
         }
     }
 }
@@ -218,17 +218,17 @@ impl<'a> AddressSpaces<'a> {
     }
 
     /// What an address of a process means at the present moment.
-    pub fn place(&self, process: ProcessKey, address: u64) -> Place {
-        self.spaces.get(&process).map_or(Place::Unknown, |space| space.stretch(address).place(address))
+    pub fn place(&self, process: ProcessKey, address: u64) -> AddressPlace {
+        self.spaces.get(&process).map_or(AddressPlace::Unknown, |space| space.stretch(address).place(address))
     }
 
     /// [`Self::advance_to`], then [`Self::place`].
-    pub fn place_at(&mut self, ts: Nanos, process: ProcessKey, address: u64) -> Place {
+    pub fn place_at(&mut self, ts: Nanos, process: ProcessKey, address: u64) -> AddressPlace {
         self.advance_to(ts);
         if let Some((_, stretch)) = self.last.filter(|(key, stretch)| *key == process && stretch.holds(address)) {
             return stretch.place(address);
         }
-        let Some(space) = self.spaces.get(&process) else { return Place::Unknown };
+        let Some(space) = self.spaces.get(&process) else { return AddressPlace::Unknown };
         let stretch = space.stretch(address);
         self.last = Some((process, stretch));
         stretch.place(address)
@@ -293,17 +293,17 @@ mod tests {
         }
     }
 
-    fn file(ino: u64, offset: u64) -> Place {
-        Place::File { file: FileKey { dev: 1, ino }, offset: Bytes(offset), prot: 5 }
+    fn file(ino: u64, offset: u64) -> AddressPlace {
+        AddressPlace::File { file: FileKey { dev: 1, ino }, offset: Bytes(offset), prot: 5 }
     }
 
     #[test]
     fn an_address_in_a_mapping_is_an_offset_in_its_file() {
         let rows = [map(1, 0x1000, 0x3000, 7, 0x8000)];
         let mut spaces = AddressSpaces::new(&[], &[], &rows);
-        assert_eq!(spaces.place_at(Nanos(0), P, 0x2010), Place::Unknown);
+        assert_eq!(spaces.place_at(Nanos(0), P, 0x2010), AddressPlace::Unknown);
         assert_eq!(spaces.place_at(Nanos(1), P, 0x2010), file(7, 0x9010));
-        assert_eq!(spaces.place_at(Nanos(1), P, 0x4000), Place::Anonymous);
+        assert_eq!(spaces.place_at(Nanos(1), P, 0x4000), AddressPlace::Anonymous);
     }
 
     #[test]
@@ -317,7 +317,7 @@ mod tests {
         spaces.advance_to(Nanos(3));
         assert_eq!(spaces.place(P, 0x1fff), file(7, 0xfff));
         assert_eq!(spaces.place(P, 0x2000), file(8, 0x100000));
-        assert_eq!(spaces.place(P, 0x3000), Place::Anonymous);
+        assert_eq!(spaces.place(P, 0x3000), AddressPlace::Anonymous);
         assert_eq!(spaces.place(P, 0x4000), file(7, 0x3000));
     }
 
@@ -327,7 +327,7 @@ mod tests {
         let forks = [fork(2)];
         let mut spaces = AddressSpaces::new(&forks, &[], &rows);
         spaces.advance_to(Nanos(9));
-        assert_eq!(spaces.place(P, 0x1000), Place::Anonymous);
+        assert_eq!(spaces.place(P, 0x1000), AddressPlace::Anonymous);
         assert_eq!(spaces.place(CHILD, 0x1000), file(7, 0));
     }
 
@@ -343,7 +343,7 @@ mod tests {
             let execs = [exec(exec_at)];
             let mut spaces = AddressSpaces::new(&[], &execs, &rows);
             spaces.advance_to(Nanos(20));
-            assert_eq!(spaces.place(P, 0x1000), Place::Anonymous, "exec at {exec_at}");
+            assert_eq!(spaces.place(P, 0x1000), AddressPlace::Anonymous, "exec at {exec_at}");
             assert_eq!(spaces.place(P, 0x5000), file(8, 0), "exec at {exec_at}");
             assert_eq!(spaces.place(P, 0x6000), file(9, 0), "exec at {exec_at}");
             assert_eq!(spaces.place(P, 0x7000), file(3, 0), "exec at {exec_at}");
@@ -355,7 +355,7 @@ mod tests {
         let rows = [map(1, 0x1000, 0x1000, 7, 0)];
         let execs = [exec(2)];
         let mut spaces = AddressSpaces::new(&[], &execs, &rows);
-        assert_eq!(spaces.place_at(Nanos(2), P, 0x1000), Place::Anonymous);
+        assert_eq!(spaces.place_at(Nanos(2), P, 0x1000), AddressPlace::Anonymous);
     }
 
     proptest! {
@@ -381,14 +381,14 @@ mod tests {
             let mut spaces = AddressSpaces::new(&[], &[], &rows);
             spaces.advance_to(Nanos(1000));
             for (page, expected) in pages.iter().enumerate() {
-                let expected = expected.map_or(Place::Anonymous, |(ino, offset)| file(ino, offset));
+                let expected = expected.map_or(AddressPlace::Anonymous, |(ino, offset)| file(ino, offset));
                 prop_assert_eq!(spaces.place(P, page as u64 * 4096), expected);
             }
             // Asked between the changes, with neighbours one after the other, as faults come.
             let mut spaces = AddressSpaces::new(&[], &[], &rows);
             for (moment, pages) in after_each.iter().enumerate() {
                 for (page, expected) in pages.iter().enumerate() {
-                    let expected = expected.map_or(Place::Anonymous, |(ino, offset)| file(ino, offset + 8));
+                    let expected = expected.map_or(AddressPlace::Anonymous, |(ino, offset)| file(ino, offset + 8));
                     prop_assert_eq!(spaces.place_at(Nanos(moment as u64), P, page as u64 * 4096 + 8), expected);
                 }
             }

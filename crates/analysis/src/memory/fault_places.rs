@@ -1,7 +1,7 @@
 //! What the addresses of faults meant: a page of a file, or memory without one.
 
 use crate::io::files::{FileId, Files};
-use crate::memory::address_space::{AddressSpaces, Place};
+use crate::memory::address_space::{AddressPlace, AddressSpaces};
 use slowpath_recording::{NotRecorded, Tables};
 
 /// The probe that records what addresses mean.
@@ -35,11 +35,11 @@ pub(crate) fn fault_places(tables: &Tables, files: &mut Files) -> Vec<FaultPlace
         .faults
         .iter()
         .map(|fault| match spaces.place_at(fault.ts, fault.process(), fault.address) {
-            Place::File { file, offset, prot } => {
+            AddressPlace::File { file, offset, prot } => {
                 FaultPlace::File { file: files.id(file), page: offset.page().0, prot }
             }
-            Place::Anonymous if are_known => FaultPlace::Anonymous,
-            Place::Anonymous | Place::Unknown => FaultPlace::Unknown,
+            AddressPlace::Anonymous if are_known => FaultPlace::Anonymous,
+            AddressPlace::Anonymous | AddressPlace::Unknown => FaultPlace::Unknown,
         })
         .collect()
 }

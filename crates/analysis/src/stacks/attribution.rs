@@ -11,7 +11,7 @@
 //! [`crate::stacks::function_weights`].
 
 use crate::findings::allocating_stack::works_for_others;
-use crate::stacks::call_stacks::{CallStacks, CodeFrame, Place};
+use crate::stacks::call_stacks::{CallStacks, CodeFrame, FramePlace};
 use std::collections::HashMap;
 
 /// A function that rows are charged to.
@@ -86,11 +86,11 @@ impl<'a> Attribution<'a> {
 /// The innermost function of a frame that does not work for others; `None` where its caller answers.
 fn own(frame: &CodeFrame<'_>) -> Option<AttributedFunction> {
     match frame.place {
-        Place::Kernel(_) | Place::Vdso(_) => return None,
-        Place::Truncated(_) | Place::Unknown => {
+        FramePlace::Kernel(_) | FramePlace::Vdso(_) => return None,
+        FramePlace::Truncated(_) | FramePlace::Unknown => {
             return Some(AttributedFunction { function: None, place: frame.place.name().into_owned() });
         }
-        Place::File { .. } | Place::Generated(_) => {}
+        FramePlace::File { .. } | FramePlace::Generated(_) => {}
     }
     let place = frame.place.name().into_owned();
     let name = |named: bool, name: &str| if named { name.to_owned() } else { String::new() };
@@ -104,7 +104,7 @@ fn own(frame: &CodeFrame<'_>) -> Option<AttributedFunction> {
 /// What stands for a stack in which everything works for others.
 fn outermost(frame: &CodeFrame<'_>) -> AttributedFunction {
     let named = frame.functions.last().filter(|function| function.named);
-    let is_kernel = matches!(frame.place, Place::Kernel(_));
+    let is_kernel = matches!(frame.place, FramePlace::Kernel(_));
     let function = named.filter(|_| !is_kernel).map(|function| function.name.to_string());
     AttributedFunction { function, place: frame.place.name().into_owned() }
 }

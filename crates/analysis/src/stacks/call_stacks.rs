@@ -34,14 +34,14 @@ pub struct CallStacks<'a> {
 #[derive(Debug, PartialEq)]
 pub struct CodeFrame<'a> {
     /// Where it is.
-    pub place: Place<'a>,
+    pub place: FramePlace<'a>,
     /// The innermost first: functions that were inlined, then the one that holds their code. Never empty.
     pub functions: Vec<Function<'a>>,
 }
 
 /// Where code is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Place<'a> {
+pub enum FramePlace<'a> {
     /// A damaged row.
     Unknown,
     /// In a mapped file.
@@ -63,7 +63,7 @@ pub enum Place<'a> {
     Truncated(Option<&'a str>),
 }
 
-impl<'a> Place<'a> {
+impl<'a> FramePlace<'a> {
     /// Name of the file, or what stands for the kind of code: `[kernel]`, `[vdso]`, `[generated]`, `[truncated]`, `[unknown]`. Foreign
     /// text.
     pub fn name(&self) -> Cow<'a, str> {
@@ -236,7 +236,7 @@ impl<'a> Symbols<'a> {
 }
 
 fn unknown<'a>() -> CodeFrame<'a> {
-    CodeFrame { place: Place::Unknown, functions: vec![unnamed(&Place::Unknown)] }
+    CodeFrame { place: FramePlace::Unknown, functions: vec![unnamed(&FramePlace::Unknown)] }
 }
 
 fn code_frame<'a>(row: &'a Frame, files: &IntegerMap<FileKey, &'a File>, symbols: &Symbols<'a>) -> CodeFrame<'a> {
@@ -245,16 +245,16 @@ fn code_frame<'a>(row: &'a Frame, files: &IntegerMap<FileKey, &'a File>, symbols
         FrameKind::File => match (row.dev, row.ino) {
             (Some(dev), Some(ino)) => {
                 let key = FileKey { dev, ino };
-                Place::File { key, file: files.get(&key).copied(), offset }
+                FramePlace::File { key, file: files.get(&key).copied(), offset }
             }
-            _ => Place::Unknown,
+            _ => FramePlace::Unknown,
         },
-        FrameKind::Vdso => Place::Vdso(offset),
-        FrameKind::Generated => Place::Generated(row.address),
-        FrameKind::Kernel => Place::Kernel(row.address),
-        FrameKind::Truncated => Place::Truncated(row.truncation.as_deref()),
+        FrameKind::Vdso => FramePlace::Vdso(offset),
+        FrameKind::Generated => FramePlace::Generated(row.address),
+        FrameKind::Kernel => FramePlace::Kernel(row.address),
+        FrameKind::Truncated => FramePlace::Truncated(row.truncation.as_deref()),
     };
-    let is_code = !matches!(place, Place::Unknown | Place::Truncated(_));
+    let is_code = !matches!(place, FramePlace::Unknown | FramePlace::Truncated(_));
     let symbols = if is_code { symbols.of(row.id) } else { &[] };
     let mut functions: Vec<Function> = symbols
         .iter()
@@ -276,14 +276,16 @@ fn code_frame<'a>(row: &'a Frame, files: &IntegerMap<FileKey, &'a File>, symbols
 }
 
 /// What stands for the name of a function at `place`.
-fn unnamed<'a>(place: &Place<'a>) -> Function<'a> {
+fn unnamed<'a>(place: &FramePlace<'a>) -> Function<'a> {
     let whole = place.name();
     let name = match place {
-        Place::File { offset: Some(offset), .. } | Place::Vdso(Some(offset)) | Place::Kernel(Some(offset)) => {
+        FramePlace::File { offset: Some(offset), .. }
+        | FramePlace::Vdso(Some(offset))
+        | FramePlace::Kernel(Some(offset)) => {
             format!("{whole}+{offset:#x}")
         }
-        Place::Generated(Some(address)) => format!("[generated {address:#x}]"),
-        Place::Truncated(Some(reason)) => format!("[truncated: {reason}]"),
+        FramePlace::Generated(Some(address)) => format!("[generated {address:#x}]"),
+        FramePlace::Truncated(Some(reason)) => format!("[truncated: {reason}]"),
         _ => whole.into_owned(),
     };
     Function { name: Cow::Owned(name), named: false, source_file: None, source_line: None }

@@ -23,7 +23,7 @@
 
 use crate::integer_hash::IntegerMap;
 use crate::io::files::{FileId, Files};
-use crate::memory::address_space::{AddressSpaces, Place};
+use crate::memory::address_space::{AddressPlace, AddressSpaces};
 use crate::memory::fault_places::FaultPlace;
 use crate::time::off_cpu_times::waits_recorded;
 use slowpath_recording::Tables;
@@ -196,7 +196,7 @@ fn collect(
         if fault.kernel || fault.ip == 0 {
             continue;
         }
-        let Place::File { file, .. } = spaces.place_at(fault.ts, process, fault.ip) else { continue };
+        let AddressPlace::File { file, .. } = spaces.place_at(fault.ts, process, fault.ip) else { continue };
         let Some(file) = facts.files.find(file) else { continue };
         if Some(file) == window.program {
             (window.is_over, window.ended) = (true, fault.ts);

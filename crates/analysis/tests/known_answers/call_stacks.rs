@@ -1,7 +1,7 @@
 //! What stacks are called, and what becomes of damaged ones.
 
 use proptest::prelude::*;
-use slowpath_analysis::stacks::call_stacks::{CallStacks, CodeFrame, DEEPEST, Place, UNKNOWN};
+use slowpath_analysis::stacks::call_stacks::{CallStacks, CodeFrame, DEEPEST, FramePlace, UNKNOWN};
 use slowpath_recording::Tables;
 use slowpath_tables::{Frame, FrameKind, Stack, Symbol};
 
@@ -87,7 +87,7 @@ fn a_stack_that_is_damaged_anywhere_is_unknown_as_a_whole() {
     assert_eq!(names(&stacks, Some(0)), ["[kernel]+0x1"], "two names at one level are none");
     assert_eq!(names(&stacks, Some(8)), ["[kernel]+0x1", "[kernel]+0x1"], "the same row twice has one meaning");
     assert_eq!(names(&stacks, Some(9)), ["[kernel]+0x1", "[unknown]"], "a file frame without its file");
-    assert_eq!(innermost(&stacks, 9).place, Place::Unknown);
+    assert_eq!(innermost(&stacks, 9).place, FramePlace::Unknown);
 }
 
 #[test]

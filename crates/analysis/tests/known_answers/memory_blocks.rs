@@ -73,14 +73,10 @@ ts pid start first_argument second_argument copies
 ",
     );
     let place = |block, offset| Some(BlockPlace { block, offset });
-    let arguments = |sample: usize, first, second| ArgumentPlaces { sample, first, second };
+    let at = |sample: usize, first, second| ArgumentPlaces { sample, first, second };
     assert_eq!(
         memory.arguments,
-        [
-            arguments(2, None, place(0, 0x1000)),
-            arguments(1, place(0, 0x10), place(1, 0x1fff)),
-            arguments(0, None, place(1, 0))
-        ]
+        [at(2, None, place(0, 0x1000)), at(1, place(0, 0x10), place(1, 0x1fff)), at(0, None, place(1, 0))]
     );
     assert_eq!((tables.cpu_samples.len(), memory.of_fault), (5, vec![Some(0)]));
 }

@@ -12,7 +12,7 @@ mod traces;
 use crate::running::*;
 use comparison::{Possible, Recorded, Verdict, compare, own_name};
 use log::Log;
-use slowpath_analysis::stacks::call_stacks::{CallStacks, Place};
+use slowpath_analysis::stacks::call_stacks::{CallStacks, FramePlace};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::Command;
@@ -69,8 +69,8 @@ impl Names<'_> {
             for number in stacks.outermost_first(path).into_iter().rev() {
                 let frame = &stacks.frames()[number as usize];
                 match frame.place {
-                    Place::Truncated(why) => recorded.truncation = Some(why.unwrap_or("no reason").to_owned()),
-                    Place::Kernel(_) => continue,
+                    FramePlace::Truncated(why) => recorded.truncation = Some(why.unwrap_or("no reason").to_owned()),
+                    FramePlace::Kernel(_) => continue,
                     _ => {}
                 }
                 for function in &frame.functions {

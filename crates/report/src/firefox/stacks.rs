@@ -9,7 +9,7 @@ use fxprof_processed_profile::{
     CategoryHandle, Frame, FrameFlags, FrameInfo, LibraryHandle, LibraryInfo, Profile, StackHandle, Symbol,
     SymbolTable, ThreadHandle,
 };
-use slowpath_analysis::stacks::call_stacks::{CallStacks, CodeFrame, Function, Place, StackPath, file_name};
+use slowpath_analysis::stacks::call_stacks::{CallStacks, CodeFrame, FramePlace, Function, StackPath, file_name};
 use slowpath_tables::{File, FileKey};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl<'t> StackTables<'t> {
 
 /// The function that the code at a place belongs to, and its offset, for a frame in a file.
 fn in_library<'a, 'f>(frame: &'f CodeFrame<'a>) -> Option<(FileKey, Option<&'a File>, u32, &'f Function<'a>)> {
-    let Place::File { key, file, offset: Some(offset) } = frame.place else { return None };
+    let FramePlace::File { key, file, offset: Some(offset) } = frame.place else { return None };
     // The format has 32 bits.
     Some((key, file, u32::try_from(offset).ok()?, frame.functions.last()?))
 }
@@ -120,10 +120,10 @@ fn infos(
     profile: &mut Profile,
 ) -> Vec<FrameInfo> {
     let category = match frame.place {
-        Place::File { .. } | Place::Vdso(_) => categories.user,
-        Place::Generated(_) => categories.generated,
-        Place::Kernel(_) => categories.kernel,
-        Place::Unknown | Place::Truncated(_) => CategoryHandle::OTHER,
+        FramePlace::File { .. } | FramePlace::Vdso(_) => categories.user,
+        FramePlace::Generated(_) => categories.generated,
+        FramePlace::Kernel(_) => categories.kernel,
+        FramePlace::Unknown | FramePlace::Truncated(_) => CategoryHandle::OTHER,
     };
     let info = |frame| FrameInfo { frame, category_pair: category.into(), flags: FrameFlags::empty() };
     let outermost = in_library(frame).and_then(|(key, _, address, _)| {

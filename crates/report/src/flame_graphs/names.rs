@@ -6,7 +6,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slowpath_analysis::stacks::call_stacks::{CallStacks, CodeFrame, Function, Place, StackPath, file_name};
+use slowpath_analysis::stacks::call_stacks::{CallStacks, CodeFrame, FramePlace, Function, StackPath, file_name};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -148,11 +148,11 @@ impl Names {
 
 fn place_of(frame: &CodeFrame<'_>) -> FlamePlace {
     let (name, kind) = match frame.place {
-        Place::File { key, file, .. } => (file_name(key, file), PlaceKind::File),
-        Place::Vdso(_) => (Cow::Borrowed("[vdso]"), PlaceKind::Vdso),
-        Place::Generated(_) => (Cow::Borrowed("[generated]"), PlaceKind::Generated),
-        Place::Kernel(_) => (Cow::Borrowed("[kernel]"), PlaceKind::Kernel),
-        Place::Truncated(_) | Place::Unknown => (Cow::Borrowed(""), PlaceKind::Unknown),
+        FramePlace::File { key, file, .. } => (file_name(key, file), PlaceKind::File),
+        FramePlace::Vdso(_) => (Cow::Borrowed("[vdso]"), PlaceKind::Vdso),
+        FramePlace::Generated(_) => (Cow::Borrowed("[generated]"), PlaceKind::Generated),
+        FramePlace::Kernel(_) => (Cow::Borrowed("[kernel]"), PlaceKind::Kernel),
+        FramePlace::Truncated(_) | FramePlace::Unknown => (Cow::Borrowed(""), PlaceKind::Unknown),
     };
     FlamePlace { name: shortened(&name).into_owned(), kind }
 }

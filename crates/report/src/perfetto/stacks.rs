@@ -2,7 +2,7 @@
 
 use super::messages::{Callstack, Frame, InternedBytes, InternedData, Mapping};
 use super::packets::{Interned, Packets};
-use slowpath_analysis::stacks::call_stacks::{CallStacks, CodeFrame, Place, StackPath};
+use slowpath_analysis::stacks::call_stacks::{CallStacks, CodeFrame, FramePlace, StackPath};
 use std::collections::HashMap;
 
 /// Stacks of one packet: a packet of all could be larger than a reader takes.
@@ -72,13 +72,13 @@ impl FrameTables {
     /// Adds a frame for each function at a place, the outermost first.
     fn add(&mut self, frame: &CodeFrame) -> Vec<u64> {
         let (path, address, build_id) = match frame.place {
-            Place::File { file: Some(file), offset, .. } => (file.path.as_str(), offset, file.build_id.as_deref()),
-            Place::File { offset, .. } => ("[file]", offset, None),
-            Place::Vdso(offset) => ("[vdso]", offset, None),
-            Place::Generated(address) => ("[generated]", address, None),
-            Place::Kernel(address) => ("[kernel]", address, None),
-            Place::Truncated(_) => ("[truncated]", None, None),
-            Place::Unknown => ("[unknown]", None, None),
+            FramePlace::File { file: Some(file), offset, .. } => (file.path.as_str(), offset, file.build_id.as_deref()),
+            FramePlace::File { offset, .. } => ("[file]", offset, None),
+            FramePlace::Vdso(offset) => ("[vdso]", offset, None),
+            FramePlace::Generated(address) => ("[generated]", address, None),
+            FramePlace::Kernel(address) => ("[kernel]", address, None),
+            FramePlace::Truncated(_) => ("[truncated]", None, None),
+            FramePlace::Unknown => ("[unknown]", None, None),
         };
         let mapping = self.mapping(path, build_id);
         let mut numbers = Vec::with_capacity(frame.functions.len());
