@@ -196,7 +196,7 @@ impl ServerConnection {
     ///
     /// # Errors
     /// The client is gone.
-    pub(crate) fn serve(&mut self, answer: &mut crate::transport::Answer<'_>) -> io::Result<()> {
+    pub(crate) fn serve(&mut self, answer: &mut crate::transport::RequestHandler<'_>) -> io::Result<()> {
         let Self { runtime, requests, largest, received, answered } = self;
         runtime.block_on(async {
             let (request, mut respond) = requests.recv().await.ok_or(io::ErrorKind::UnexpectedEof)?;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::transport::Answer;
+use crate::transport::RequestHandler;
 use proptest::prelude::*;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -112,7 +112,7 @@ fn a_client_of_grpcio_understands_our_server() {
     let Some(mut client) = python("client", &socket) else { return };
     let (stream, _) = listener.accept().unwrap();
     let mut server = ServerConnection::open(stream, 65_536).unwrap();
-    let echo: &mut Answer<'_> = &mut |request, reply| reply.extend_from_slice(request);
+    let echo: &mut RequestHandler<'_> = &mut |request, reply| reply.extend_from_slice(request);
     for _ in 0..3 {
         server.serve(echo).unwrap();
     }

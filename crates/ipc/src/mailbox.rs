@@ -3,7 +3,7 @@
 //! Owns where things stand. The order of accesses comes from the transport's wake-ups: strictly in turns.
 
 use crate::memory::SharedMemory;
-use crate::transport::Answer;
+use crate::transport::RequestHandler;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -84,7 +84,7 @@ impl Mailbox {
 
     /// Takes the request, has it answered, and places the reply.
     #[inline(always)]
-    pub(crate) fn answer(&mut self, answer: &mut Answer) -> io::Result<()> {
+    pub(crate) fn answer(&mut self, answer: &mut RequestHandler) -> io::Result<()> {
         self.pair.take(REQUEST_LENGTH, PAYLOADS, &mut self.request)?;
         self.reply.clear();
         answer(&self.request, &mut self.reply);

@@ -2,7 +2,7 @@
 
 use super::abi::{self, Data, Direction, Return};
 use super::device::Device;
-use crate::transport::Answer;
+use crate::transport::RequestHandler;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -127,7 +127,7 @@ impl Connection {
     ///
     /// # Errors
     /// The client is gone, or the driver refuses.
-    pub(crate) fn serve(&mut self, answer: &mut Answer) -> io::Result<()> {
+    pub(crate) fn serve(&mut self, answer: &mut RequestHandler) -> io::Result<()> {
         let data = loop {
             match self.calls.pop_front() {
                 Some(data) => break data,

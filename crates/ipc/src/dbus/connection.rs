@@ -97,7 +97,7 @@ impl Connection {
     ///
     /// # Errors
     /// The bus is gone.
-    pub(crate) fn serve(&mut self, answer: &mut crate::transport::Answer<'_>) -> io::Result<()> {
+    pub(crate) fn serve(&mut self, answer: &mut crate::transport::RequestHandler<'_>) -> io::Result<()> {
         loop {
             let whole = self.receive()?;
             let received = Received::read(&self.incoming[..whole])?;

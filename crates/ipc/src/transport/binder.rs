@@ -1,6 +1,6 @@
 //! Android's binder, with the payload copied as a `Parcel` has it; and the ends that both forms share.
 
-use super::{Answer, Client, Pair, Server, Transport};
+use super::{Client, Pair, RequestHandler, Server, Transport};
 use crate::binder::{Connection, Device, Form};
 use slowpath_tables::missing::declared;
 use slowpath_tables::{OffCpuReason, Unavailable};
@@ -74,7 +74,7 @@ impl Server for End {
         Ok(())
     }
 
-    fn serve(&mut self, answer: &mut Answer) -> io::Result<()> {
+    fn serve(&mut self, answer: &mut RequestHandler) -> io::Result<()> {
         self.connection()?.serve(answer)
     }
 }

@@ -1,6 +1,6 @@
 //! D-Bus: method calls through a bus of one's own.
 
-use super::{Answer, Client, Pair, Server, Transport};
+use super::{Client, Pair, RequestHandler, Server, Transport};
 use crate::dbus::{Address, Bus, Connection};
 use slowpath_tables::missing::declared;
 use slowpath_tables::{OffCpuReason, Unavailable};
@@ -63,7 +63,7 @@ impl Server for ServerEnd {
         Ok(())
     }
 
-    fn serve(&mut self, answer: &mut Answer) -> io::Result<()> {
+    fn serve(&mut self, answer: &mut RequestHandler) -> io::Result<()> {
         let (connection, _) = self.bus.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         connection.serve(answer)
     }

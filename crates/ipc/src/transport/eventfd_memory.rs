@@ -1,6 +1,6 @@
 //! Payloads in shared memory, wake-ups by eventfd.
 
-use super::{Answer, Client, Pair, Server, Transport, always};
+use super::{Client, Pair, RequestHandler, Server, Transport, always};
 use crate::mailbox::Mailbox;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
@@ -58,7 +58,7 @@ impl Client for End {
 }
 
 impl Server for End {
-    fn serve(&mut self, answer: &mut Answer) -> io::Result<()> {
+    fn serve(&mut self, answer: &mut RequestHandler) -> io::Result<()> {
         self.wait()?;
         self.memory.answer(answer)?;
         self.signal()

@@ -1,7 +1,7 @@
 //! Messages over descriptors that carry bytes or short messages: four bytes of length in front, one call a message where
 //! the kernel takes it whole.
 
-use super::{Answer, Client, Pair, Server};
+use super::{Client, Pair, RequestHandler, Server};
 use crate::memory::append;
 use rustix::io::{Errno, Result};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -137,7 +137,7 @@ impl<C: Calls> Client for End<C> {
 }
 
 impl<C: Calls> Server for End<C> {
-    fn serve(&mut self, answer: &mut Answer) -> io::Result<()> {
+    fn serve(&mut self, answer: &mut RequestHandler) -> io::Result<()> {
         let place = self.receive()?;
         begin(&mut self.sent);
         answer(&self.received[place], &mut self.sent);

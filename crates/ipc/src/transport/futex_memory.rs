@@ -1,6 +1,6 @@
 //! Payloads in shared memory, wake-ups by futex.
 
-use super::{Answer, Client, Pair, Server, Transport, always};
+use super::{Client, Pair, RequestHandler, Server, Transport, always};
 use crate::futex;
 use crate::mailbox::Mailbox;
 use slowpath_tables::OffCpuReason;
@@ -53,7 +53,7 @@ impl Client for End {
 }
 
 impl Server for End {
-    fn serve(&mut self, answer: &mut Answer) -> io::Result<()> {
+    fn serve(&mut self, answer: &mut RequestHandler) -> io::Result<()> {
         futex::wait(self.memory.word(REQUESTS), self.turn, None)?;
         self.memory.answer(answer)?;
         self.turn = self.turn.wrapping_add(1);

@@ -1,6 +1,6 @@
 //! gRPC over a connected pair of unix sockets: unary calls.
 
-use super::{Answer, Client, Pair, Server, Transport, always};
+use super::{Client, Pair, RequestHandler, Server, Transport, always};
 use crate::grpc::{ClientConnection, ServerConnection};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use slowpath_tables::OffCpuReason;
@@ -57,7 +57,7 @@ impl Server for ServerEnd {
         Ok(())
     }
 
-    fn serve(&mut self, answer: &mut Answer) -> io::Result<()> {
+    fn serve(&mut self, answer: &mut RequestHandler) -> io::Result<()> {
         self.connection.as_mut().ok_or(io::ErrorKind::NotConnected)?.serve(answer)
     }
 }

@@ -1,6 +1,6 @@
 //! Payloads in shared memory, wake-ups as messages between two io_urings.
 
-use super::{Answer, Client, Pair, Server, Transport, tried};
+use super::{Client, Pair, RequestHandler, Server, Transport, tried};
 use crate::mailbox::Mailbox;
 use crate::ring::{Mapped, Ring};
 use slowpath_tables::OffCpuReason;
@@ -99,7 +99,7 @@ impl Server for End {
     }
 
     /// The reply is submitted with the wait for the next request: one call of the kernel each way.
-    fn serve(&mut self, answer: &mut Answer) -> io::Result<()> {
+    fn serve(&mut self, answer: &mut RequestHandler) -> io::Result<()> {
         self.wait()?;
         self.memory.answer(answer)?;
         self.send()

@@ -66,7 +66,7 @@ pub enum Pair {
 }
 
 /// What a server does with a request: appends the reply's bytes to what stands there already (a header, or nothing).
-pub type Answer<'a> = dyn FnMut(&[u8], &mut Vec<u8>) + Send + 'a;
+pub type RequestHandler<'a> = dyn FnMut(&[u8], &mut Vec<u8>) + Send + 'a;
 
 /// The caller's end.
 pub trait Client: Send {
@@ -99,7 +99,7 @@ pub trait Server: Send {
     ///
     /// # Errors
     /// The client is gone, or the kernel refuses.
-    fn serve(&mut self, answer: &mut Answer) -> io::Result<()>;
+    fn serve(&mut self, answer: &mut RequestHandler) -> io::Result<()>;
 }
 
 /// Why a benchmark could not run.

@@ -3,7 +3,7 @@
 //! The server holds one of two locks at any time. A caller waits for the one that is held: while it does, the kernel gives
 //! the server the caller's priority. Before the server gives that one back it takes the other, for the next request.
 
-use super::{Answer, Client, Pair, Server, Transport, tried};
+use super::{Client, Pair, RequestHandler, Server, Transport, tried};
 use crate::futex;
 use crate::mailbox::Mailbox;
 use slowpath_tables::OffCpuReason;
@@ -81,7 +81,7 @@ impl Server for Holder {
         futex::lock_pi(self.memory.word(lock_of(self.turn)))
     }
 
-    fn serve(&mut self, answer: &mut Answer) -> io::Result<()> {
+    fn serve(&mut self, answer: &mut RequestHandler) -> io::Result<()> {
         futex::wait(self.memory.word(REQUESTS), self.turn, None)?;
         self.memory.answer(answer)?;
         let held = self.memory.word(lock_of(self.turn));
