@@ -4,8 +4,7 @@
 //! have their final names: pprof looks nothing up. Each stack is labelled with its process.
 
 use crate::gaps;
-use crate::recording_exports::declaration::first_weight;
-use crate::recording_exports::{ExportOptions, Exported, NotExported, RecordingExport, Work};
+use crate::recording_exports::{ExportOptions, Exported, NotExported, RecordingExport, Work, first_weight};
 use crate::stack_sums::StackSums;
 use crate::stack_weight::Weight;
 use prost::Message;

@@ -9,6 +9,7 @@ mod export_list;
 mod output;
 mod written;
 
+pub(crate) use declaration::first_weight;
 pub use declaration::{
     Destination, ExportFile, ExportOptions, Exported, Files, NotExported, OfDiagnosis, OwnOption, RecordingExport, Work,
 };

@@ -4,8 +4,7 @@
 //! the order of events. Times are nanoseconds.
 
 use crate::gaps;
-use crate::recording_exports::declaration::first_weight;
-use crate::recording_exports::{ExportOptions, Exported, NotExported, RecordingExport, Work};
+use crate::recording_exports::{ExportOptions, Exported, NotExported, RecordingExport, Work, first_weight};
 use crate::stack_sums::StackSums;
 use crate::stack_weight::Weight;
 use serde::Serialize;

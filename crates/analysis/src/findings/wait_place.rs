@@ -37,7 +37,8 @@ impl WaitPlace {
         let Some(stacks) = call_stacks else { return place };
         let path = std::iter::successors(stack, |at| stacks.caller(*at));
         let frames = path.map(|at| &stacks.frames()[stacks.frame_number(at) as usize]);
-        let frames: Vec<&CodeFrame<'_>> = frames.filter(|frame| !matches!(frame.place, FramePlace::Kernel(_))).collect();
+        let frames: Vec<&CodeFrame<'_>> =
+            frames.filter(|frame| !matches!(frame.place, FramePlace::Kernel(_))).collect();
         let caller = frames.iter().position(|frame| !waits_for_its_caller(frame)).filter(|at| is_code(frames[*at]));
         for (number, frame) in frames.iter().enumerate() {
             if caller == Some(number)
