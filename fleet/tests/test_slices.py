@@ -205,9 +205,8 @@ def test_a_slice_is_confirmed_by_the_users_who_were_held_out_alone(groups: np.nd
 
 
 def test_recipes_use_options_that_slowpath_has() -> None:
-    arguments = ROOT / "crates/cli/src"
-    names = ("arguments.rs", "arguments/diagnose.rs", "arguments/artifacts.rs")
-    text = "".join((arguments / name).read_text() for name in names)
+    source = ROOT / "crates/cli/src"
+    text = "".join(path.read_text() for path in (source / "arguments.rs", *sorted((source / "arguments").glob("*.rs"))))
     declared = set(re.findall(r"pub (\w+):", text))
     used = {word[2:] for one in CONDITIONS for word in one.options if word.startswith("--")}
     used |= {"cold", "state"}

@@ -13,7 +13,7 @@ use slowpath_launch::Exit;
 use slowpath_session::{failure::Kind, interrupt};
 use std::process::ExitCode;
 
-/// After launches, or what `what` calls them: those that failed are reported, whatever else was found, and so is ctrl-C.
+/// After launches, which `what` names: those that failed are reported, whatever else was found, and so is ctrl-C.
 pub fn after_launches(failed: u32, what: &str) -> ExitCode {
     match failed {
         0 if interrupt::requested() => ExitCode::from(Kind::Interrupted as u8),

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fix_is_asked_about_the_findings_that_name_it() {
+    fn fixes_are_asked_about_the_findings_that_name_it() {
         let made =
             proposed(&[finding("avoid_copy", 1.0), finding("preload_plan", 1.0), finding("populate_at_map", 1.0)]);
         let shown: Vec<_> = made.iter().map(|one| (one.plan.fix.as_str(), one.findings.clone())).collect();

@@ -1,9 +1,9 @@
 //! What is known of a program that a fix would concern: which files it runs from, and what keeps its environment from being
 //! heeded.
 //!
-//! Owns these facts: what the recording shows ([`Program::recorded`]), and what the files themselves show ([`Program::look`]; as
-//! the target's user, the files are foreign), and why its allocator would not hear of its environment, which several fixes ask. Leaves what
-//! else follows from them to each fix.
+//! Owns these facts: what the recording shows ([`Program::recorded`]), what the files themselves show ([`Program::look`]; as the
+//! target's user, the files are foreign), and why its allocator would not hear of its environment, which several fixes ask. Leaves
+//! what else follows from them to each fix.
 
 use crate::dynamic_symbols::{bound, imports};
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! The timeline of the page: what every thread did at every moment, who woke whom, what the devices did, milestones, and the critical
 //! path to ready.
 //!
-//! Owns how much is kept, and leaves the columns to the files below it: the timeline stays below some 15 MB whatever was recorded, and says what is left out. What a
-//! thread did is the walk of the ledger, so the states of a thread add up to its ledger: the state `running` holds user, kernel and
+//! Owns how much is kept, and leaves the columns to the files below it: the timeline stays below some 15 MB whatever was recorded, and
+//! says what is left out. What a thread did is the walk of the ledger, so the states of a thread add up to its ledger: the state `running` holds user, kernel and
 //! stolen time and what is unexplained, which have no place on a clock. Leaves drawing to `report-ui`.
 
 mod devices;

@@ -269,7 +269,7 @@ fn allocating_stack(call_stacks: &CallStacks<'_>, stack: Option<u32>) -> Allocat
             continue;
         }
         let file = frame.place.name();
-        made.is_truncated |= matches!(frame.place, FramePlace::Truncated(_) | FramePlace::Unknown);
+        made.is_truncated |= !frame.place.is_code();
         is_named = is_named.or_else(|| frame.functions.first().map(|function| function.named));
         made.callers.extend(frame.functions.iter().map(|function| Caller {
             function: function.name.to_string(),

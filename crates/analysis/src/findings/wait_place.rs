@@ -37,10 +37,11 @@ impl WaitPlace {
         let Some(stacks) = call_stacks else { return place };
         let path = std::iter::successors(stack, |at| stacks.caller(*at));
         let frames = path.map(|at| &stacks.frames()[stacks.frame_number(at) as usize]);
-        let frames: Vec<&CodeFrame<'_>> =
-            frames.filter(|frame| !matches!(frame.place, FramePlace::Kernel(_))).collect();
-        let caller = frames.iter().position(|frame| !waits_for_its_caller(frame)).filter(|at| is_code(frames[*at]));
-        for (number, frame) in frames.iter().enumerate() {
+        let frames = frames.filter(|frame| !matches!(frame.place, FramePlace::Kernel(_)));
+        let caller = frames.clone().enumerate().find(|(_, frame)| !waits_for_its_caller(frame));
+        // What a cut stack ends with, and a damaged row, are nobody's functions.
+        let caller = caller.filter(|(_, frame)| frame.place.is_code()).map(|(number, _)| number);
+        for (number, frame) in frames.enumerate() {
             if caller == Some(number)
                 && let Some(function) = frame.functions.first()
             {
@@ -56,14 +57,14 @@ impl WaitPlace {
         place
     }
 
-    /// The same, where it has a name: an address names no function.
-    pub fn by_name(&self) -> Option<&str> {
-        self.named().filter(|_| self.has_name)
-    }
-
     /// The function that asked the C library to wait.
     pub fn named(&self) -> Option<&str> {
         self.functions.get(self.caller?).map(String::as_str)
+    }
+
+    /// The same, where it has a name: an address names no function.
+    pub fn by_name(&self) -> Option<&str> {
+        self.named().filter(|_| self.has_name)
     }
 }
 
@@ -71,9 +72,4 @@ impl WaitPlace {
 fn waits_for_its_caller(frame: &CodeFrame<'_>) -> bool {
     let file = frame.place.name();
     WAITING_FILES.iter().any(|start| file.starts_with(start))
-}
-
-/// Whether it is known where the frame is: what a stack that ends early, or a damaged one, has there is nobody's function.
-fn is_code(frame: &CodeFrame<'_>) -> bool {
-    !matches!(frame.place, FramePlace::Truncated(_) | FramePlace::Unknown)
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns the replay of first touches by span: ranges of the size of a huge page, aligned to it, in one anonymous private mapping or in
 //! the heap of brk. Leaves mappings to [`crate::memory::memory_blocks`], what programs say about huge pages to
-//! [`crate::memory::huge_page_requests`], what it costs and whether it is bad to [`crate::findings`].
+//! [`crate::memory::huge_page_advice`], what it costs and whether it is bad to [`crate::findings`].
 //!
 //! - Only minor faults count: what comes from swap had been there. Of each page only the first fault counts; a page that is read
 //!   first and written then has another one, in which the kernel replaces the page of zeros.
@@ -16,7 +16,7 @@
 
 use crate::integer_hash::IntegerMap;
 use crate::memory::address_ranges::{AddressRanges, OwnedRange};
-use crate::memory::huge_page_requests::{HugePageRequest, HugePageRequests};
+use crate::memory::huge_page_advice::{AdviceReplay, HugePageAdvice};
 use crate::memory::memory_blocks;
 use crate::memory::memory_calls::{Event, Step, heap_pages, in_order};
 use slowpath_recording::{Manifest, Tables};
@@ -53,7 +53,7 @@ pub struct Span {
     /// Pages of which a first touch was seen.
     pub touched: Pages,
     /// What the program said about huge pages there before the first touch.
-    pub request: HugePageRequest,
+    pub request: HugePageAdvice,
     /// Whether its mapping held it as a whole when it was touched first: only then the kernel could give a huge page at once.
     pub was_whole: bool,
     /// Whether its mapping held it as a whole at that time or later.
@@ -107,7 +107,7 @@ pub fn follow(tables: &Tables, size: Bytes, is_others: impl Fn(usize) -> bool) -
         size: size.0,
         page: tables.manifest.host.page(),
         blocks: memory_blocks::Replay::new(tables),
-        requests: HugePageRequests::new(tables),
+        requests: AdviceReplay::new(tables),
         heaps: IntegerMap::default(),
         heap_count: 0,
         numbers: IntegerMap::default(),
@@ -130,7 +130,7 @@ struct Replay<'a> {
     /// Bytes of one of the kernel's pages.
     page: u64,
     blocks: memory_blocks::Replay<'a>,
-    requests: HugePageRequests<'a>,
+    requests: AdviceReplay<'a>,
     /// The heap of each process: its number, and its parts, each owned by the call of brk that made room for it.
     heaps: IntegerMap<ProcessKey, (u32, AddressRanges)>,
     heap_count: u32,

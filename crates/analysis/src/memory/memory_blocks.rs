@@ -20,7 +20,7 @@ use crate::memory::address_ranges::{AddressRanges, OwnedRange};
 use crate::memory::block::Brought;
 use crate::memory::fork_faults::ForkFaults;
 use crate::memory::huge_faults;
-use crate::memory::huge_page_requests::{HugePageRequest, HugePageRequests};
+use crate::memory::huge_page_advice::{AdviceReplay, HugePageAdvice};
 use crate::memory::memory_calls::{
     DISCARDS, Event, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, Step, in_order, old_pages, pages, share,
 };
@@ -118,7 +118,7 @@ pub fn follow(tables: &Tables, forks: &ForkFaults, off_cpu: &OffCpuTimes) -> Mem
     let mut arguments = Vec::new();
     let looks = &tables.page_contents;
     let mut replay = Replay { looks, off_cpu: Some(off_cpu), ..Replay::new(tables) };
-    let mut requests = HugePageRequests::new(tables);
+    let mut requests = AdviceReplay::new(tables);
     let mut refused = IntegerSet::default();
     in_order(tables, |event| match event {
         Event::Step(ts, step) => {
@@ -129,7 +129,7 @@ pub fn follow(tables: &Tables, forks: &ForkFaults, off_cpu: &OffCpuTimes) -> Mem
             let fault = &tables.faults[number];
             of_fault[number] = replay.fault(fault, off_cpu.fault_time(number, fault), forks.holds(number));
             if of_fault[number].is_some()
-                && requests.at(fault.process(), fault.ts, fault.address) == HugePageRequest::Refused
+                && requests.at(fault.process(), fault.ts, fault.address) == HugePageAdvice::Refused
             {
                 refused.insert(number);
             }

@@ -2,7 +2,7 @@
 //!
 //! Owns address spaces ([`address_space`]), blocks ([`memory_blocks`]), what they cost ([`cost_model`]) and what would keep them
 //! ([`memory_fixes`]), which of their faults may have brought huge pages ([`huge_faults`]), pages that were given back
-//! ([`released_pages`]), spans that would fit a huge page ([`huge_page_spans`]) and who asked for one ([`huge_page_requests`]), faults that
+//! ([`released_pages`]), spans that would fit a huge page ([`huge_page_spans`]) and who asked for one ([`huge_page_advice`]), faults that
 //! a fork caused ([`fork_faults`]), what the addresses of faults meant ([`fault_places`]), whether all faults were recorded
 //! ([`completeness`]), and what the kernel's threads did for memory and for whom ([`background_reclaim`]).
 
@@ -15,7 +15,7 @@ pub mod cost_model;
 pub mod fault_places;
 pub mod fork_faults;
 pub mod huge_faults;
-pub mod huge_page_requests;
+pub mod huge_page_advice;
 pub mod huge_page_spans;
 pub mod memory_blocks;
 pub(crate) mod memory_calls;

@@ -64,6 +64,11 @@ pub enum FramePlace<'a> {
 }
 
 impl<'a> FramePlace<'a> {
+    /// Whether it is a place at all: neither what a stack ends with that could not be followed further out, nor a damaged row.
+    pub fn is_code(&self) -> bool {
+        !matches!(self, Self::Unknown | Self::Truncated(_))
+    }
+
     /// Name of the file, or what stands for the kind of code: `[kernel]`, `[vdso]`, `[generated]`, `[truncated]`, `[unknown]`. Foreign
     /// text.
     pub fn name(&self) -> Cow<'a, str> {
@@ -254,8 +259,7 @@ fn code_frame<'a>(row: &'a Frame, files: &IntegerMap<FileKey, &'a File>, symbols
         FrameKind::Kernel => FramePlace::Kernel(row.address),
         FrameKind::Truncated => FramePlace::Truncated(row.truncation.as_deref()),
     };
-    let is_code = !matches!(place, FramePlace::Unknown | FramePlace::Truncated(_));
-    let symbols = if is_code { symbols.of(row.id) } else { &[] };
+    let symbols = if place.is_code() { symbols.of(row.id) } else { &[] };
     let mut functions: Vec<Function> = symbols
         .iter()
         .map(|symbol| Function {

@@ -1,7 +1,7 @@
 //! Spans that would fit a huge page, on recordings written as text, and on random calls against a model of single pages.
 
 use proptest::prelude::*;
-use slowpath_analysis::memory::huge_page_requests::HugePageRequest;
+use slowpath_analysis::memory::huge_page_advice::HugePageAdvice;
 use slowpath_analysis::memory::huge_page_spans::{Mapping, Spans, follow, size};
 use slowpath_recording::{HugePages, Tables};
 use slowpath_tables::{Bytes, PAGE_SIZE};
@@ -42,9 +42,7 @@ fn a_mapping_holds_the_aligned_spans_within_it_and_pages_count_once() {
     assert_eq!(in_short(&spans)[..3], expected);
     assert_eq!(in_short(&spans)[3], (0x30000, 10, false, false, false));
     assert_eq!(spans.of_fault.iter().flatten().count(), 50);
-    assert!(
-        spans.spans.iter().all(|span| span.mapping == Mapping::Block(0) && span.request == HugePageRequest::Unsaid)
-    );
+    assert!(spans.spans.iter().all(|span| span.mapping == Mapping::Block(0) && span.request == HugePageAdvice::None));
     assert_eq!(spans.pages().0, PAGES);
 }
 
@@ -93,33 +91,33 @@ fn who_asked_and_who_refused_is_known_by_address_and_by_process() {
         let map = format!("1 1 {pid} {pid} {pid} mmap 0x10000 65536 false 0x22 0\n");
         followed(&(map + calls), &touches(100, pid, 0x10000, 1), rest).spans[0].request
     };
-    assert_eq!(request("", 7, ""), HugePageRequest::Unsaid);
-    assert_eq!(request("5 1 7 7 7 madvise 0x10000 65536 false 14 0", 7, ""), HugePageRequest::Asked);
-    assert_eq!(request("5 1 7 7 7 madvise 0x10000 65536 false 14 -22", 7, ""), HugePageRequest::Unsaid);
-    assert_eq!(request("5 1 7 7 7 madvise 0x10000 65536 false 15 0", 7, ""), HugePageRequest::Refused);
+    assert_eq!(request("", 7, ""), HugePageAdvice::None);
+    assert_eq!(request("5 1 7 7 7 madvise 0x10000 65536 false 14 0", 7, ""), HugePageAdvice::Asked);
+    assert_eq!(request("5 1 7 7 7 madvise 0x10000 65536 false 14 -22", 7, ""), HugePageAdvice::None);
+    assert_eq!(request("5 1 7 7 7 madvise 0x10000 65536 false 15 0", 7, ""), HugePageAdvice::Refused);
     // Too late, elsewhere, on what lay there before.
-    assert_eq!(request("200 1 7 7 7 madvise 0x10000 65536 false 14 0", 7, ""), HugePageRequest::Unsaid);
-    assert_eq!(request("5 1 7 7 7 madvise 0x20000 65536 false 14 0", 7, ""), HugePageRequest::Unsaid);
+    assert_eq!(request("200 1 7 7 7 madvise 0x10000 65536 false 14 0", 7, ""), HugePageAdvice::None);
+    assert_eq!(request("5 1 7 7 7 madvise 0x20000 65536 false 14 0", 7, ""), HugePageAdvice::None);
     let before = "0 0 7 7 7 mmap 0x10000 65536 false 0x22 0\n0 0 7 7 7 madvise 0x10000 65536 false 14 0";
-    assert_eq!(request(before, 7, ""), HugePageRequest::Unsaid);
+    assert_eq!(request(before, 7, ""), HugePageAdvice::None);
     // It moves with the memory.
     let moved = "5 1 7 7 7 madvise 0x10000 65536 false 14 0\n== memory_calls\n\
                  ts duration pid start tid call address length old_address old_length argument result\n\
                  20 1 7 7 7 mremap 0x40000 65536 0x10000 65536 1 0";
     let map = "1 1 7 7 7 mmap 0x10000 65536 false 0x22 0\n";
     let spans = followed(&format!("{map}{moved}"), &touches(100, 7, 0x40000, 1), "");
-    assert_eq!((spans.spans[0].request, spans.spans[0].mapping), (HugePageRequest::Asked, Mapping::Block(0)));
+    assert_eq!((spans.spans[0].request, spans.spans[0].mapping), (HugePageAdvice::Asked, Mapping::Block(0)));
     // A process, its child from then on, and what is asked for nevertheless.
     let set = |ts: u64, argument: u32| format!("{ts} 1 7 7 7 prctl 0 0 false {argument} 0\n");
-    assert_eq!(request(&set(5, 1), 7, ""), HugePageRequest::Refused);
-    assert_eq!(request(&(set(5, 1) + &set(8, 0)), 7, ""), HugePageRequest::Unsaid);
+    assert_eq!(request(&set(5, 1), 7, ""), HugePageAdvice::Refused);
+    assert_eq!(request(&(set(5, 1) + &set(8, 0)), 7, ""), HugePageAdvice::None);
     let forked = |ts: u64| format!("== forks\nts parent_pid parent_start pid start tid thread\n{ts} 7 7 8 8 8 false\n");
-    assert_eq!(request(&set(5, 1), 8, &forked(9)), HugePageRequest::Refused);
-    assert_eq!(request(&set(5, 1), 8, &forked(4)), HugePageRequest::Unsaid);
+    assert_eq!(request(&set(5, 1), 8, &forked(9)), HugePageAdvice::Refused);
+    assert_eq!(request(&set(5, 1), 8, &forked(4)), HugePageAdvice::None);
     let asked = "9 1 7 7 7 madvise 0x10000 65536 false 14 0\n";
-    assert_eq!(request(&(set(5, 3) + asked), 7, ""), HugePageRequest::Asked);
-    assert_eq!(request(&(set(5, 1) + asked), 7, ""), HugePageRequest::Refused);
-    assert_eq!(request(&set(5, 3), 7, ""), HugePageRequest::Refused);
+    assert_eq!(request(&(set(5, 3) + asked), 7, ""), HugePageAdvice::Asked);
+    assert_eq!(request(&(set(5, 1) + asked), 7, ""), HugePageAdvice::Refused);
+    assert_eq!(request(&set(5, 3), 7, ""), HugePageAdvice::Refused);
 }
 
 #[test]

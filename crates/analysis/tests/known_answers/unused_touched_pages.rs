@@ -143,7 +143,7 @@ fn cell<'a>(finding: &'a Finding, column: &str) -> &'a Value {
 }
 
 #[test]
-fn a_table_of_which_a_tenth_is_used_is_found_with_the_rest() {
+fn a_table_of_which_a_tenth_is_used_costs_what_the_rest_costs() {
     let finding = Program::table(ANONYMOUS, behind).one();
     assert_eq!(
         finding.title,

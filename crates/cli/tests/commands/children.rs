@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Starts children one after the other: three copies of itself, one copy that ends at once, and two new processes. Each
-/// sleeps for 5 ms (which is no wait for events), works, and then waits 50 ms for events. Told on standard output, in ns of CLOCK_MONOTONIC: when the parent was about to
+/// sleeps for 5 ms (which is no wait for events), works, and then waits 50 ms for events. It prints on standard output, in ns of CLOCK_MONOTONIC: when the parent was about to
 /// make a child and had made it, when the child was about to wait and had waited.
 const PARENT: &str = r#"
 import os, sys, time

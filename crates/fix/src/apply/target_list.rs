@@ -1,6 +1,6 @@
 //! Every kind of file that keeps a fix, and why a fix can be kept in none of them, or not in one of this kind.
 //!
-//! Owns what follows from a treatment alone, before any file is looked at. Leaves what one kind refuses, and its syntax, to that kind,
+//! Owns what follows from a plan alone, before any file is looked at. Leaves what one kind refuses, and its syntax, to that kind,
 //! and a file that somebody changed meanwhile to [`super::journal`].
 
 use super::refusal::Refusal;

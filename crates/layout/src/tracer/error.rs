@@ -1,7 +1,7 @@
 //! Why there is no trace.
 //!
-//! Stands below the parts of the tracer, which all fail with it, in the thread that traces. Leaves what a user reads of it, and what
-//! would help, to `traced`; a trace that ended early is none of these errors and says so itself.
+//! Stands below what follows the target, so that all of that fails with one error. Leaves what a user reads of it, and what would help,
+//! to [`crate::traced`]; a trace that ended early is none of these errors and says so itself.
 
 use std::io;
 

@@ -27,7 +27,8 @@ impl Released {
     }
 }
 
-/// Lets everything go. A trace is made of what this gives alone: nothing ends with breakpoints left in a program.
+/// Lets everything go, and gives what a trace is made of: none is made of a program that still has breakpoints. After an error the target
+/// dies with the tracer (`PTRACE_O_EXITKILL`).
 pub(super) fn all(mut watch: Watch) -> Result<Released, TraceError> {
     // Thread, and the signal that it is to get.
     let mut held: BTreeMap<i32, i32> = BTreeMap::new();

@@ -1,6 +1,7 @@
 //! Which number of the page a thread or a process of the recording has.
 //!
-//! Owns the order of the processes. Leaves where times begin to [`super::page_clock`]. Which threads a page has, and in which order, is for [`super::of_tables`].
+//! Owns the order of the processes. Leaves where times begin to [`super::page_clock`], and which threads a page has, and in which order,
+//! to [`super::of_tables`].
 
 use super::page_clock::{since, zero_of};
 use schemars::JsonSchema;

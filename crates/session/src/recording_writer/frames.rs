@@ -9,7 +9,7 @@ use std::io::{self, Read};
 
 /// Kind of a frame from the recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FrameKind {
+pub enum MessageKind {
     /// [`Begin`].
     Begin = 1,
     /// Whole records of the ring.
@@ -22,7 +22,7 @@ pub enum FrameKind {
     Discard = 5,
 }
 
-impl FrameKind {
+impl MessageKind {
     fn of(number: u8) -> Option<Self> {
         [Self::Begin, Self::Records, Self::SoFar, Self::End, Self::Discard]
             .into_iter()
@@ -84,13 +84,13 @@ pub fn json(kind: u8, value: &impl Serialize) -> Vec<u8> {
 ///
 /// # Errors
 /// The other side ended within a frame, or says what is none.
-pub fn read(from: &mut impl Read) -> io::Result<Option<(FrameKind, Vec<u8>)>> {
+pub fn read(from: &mut impl Read) -> io::Result<Option<(MessageKind, Vec<u8>)>> {
     let mut header = [0; HEADER];
     if from.read(&mut header[..1])? == 0 {
         return Ok(None);
     }
     from.read_exact(&mut header[1..])?;
-    let kind = FrameKind::of(header[0]).ok_or_else(|| io::Error::other("a frame of unknown kind"))?;
+    let kind = MessageKind::of(header[0]).ok_or_else(|| io::Error::other("a frame of unknown kind"))?;
     let length = u32::from_le_bytes([header[1], header[2], header[3], header[4]]);
     let mut content = vec![0; length as usize];
     from.read_exact(&mut content)?;
@@ -141,12 +141,12 @@ mod tests {
 
     #[test]
     fn frames_are_read_as_they_were_written_and_a_cut_one_is_an_error() {
-        let mut bytes = header(FrameKind::Records as u8, 3).unwrap().to_vec();
+        let mut bytes = header(MessageKind::Records as u8, 3).unwrap().to_vec();
         bytes.extend([7, 8, 9]);
-        bytes.extend(json(FrameKind::Discard as u8, &()));
+        bytes.extend(json(MessageKind::Discard as u8, &()));
         let mut from = bytes.as_slice();
-        assert_eq!(read(&mut from).unwrap(), Some((FrameKind::Records, vec![7, 8, 9])));
-        assert_eq!(read(&mut from).unwrap(), Some((FrameKind::Discard, b"null".to_vec())));
+        assert_eq!(read(&mut from).unwrap(), Some((MessageKind::Records, vec![7, 8, 9])));
+        assert_eq!(read(&mut from).unwrap(), Some((MessageKind::Discard, b"null".to_vec())));
         assert_eq!(read(&mut from).unwrap(), None);
         assert!(read(&mut &bytes[..6]).is_err());
         assert!(read(&mut &[99u8, 0, 0, 0, 0][..]).is_err());

@@ -11,7 +11,7 @@ pub mod stack_audit;
 use crate::failure::{Failure, Kind};
 use crate::interrupt;
 use crate::unprivileged::Work;
-use frames::{Answers, Begin, FrameKind, HEADER, SoFar, WriterAnswer, header, json};
+use frames::{Answers, Begin, HEADER, MessageKind, SoFar, WriterAnswer, header, json};
 use names::Names;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -109,7 +109,7 @@ impl WriterProcess {
     /// # Errors
     /// The directory cannot be written.
     pub fn begin(&mut self, begin: &Begin, hold: Duration) -> Result<(), Failure> {
-        self.enqueue(json(FrameKind::Begin as u8, begin));
+        self.enqueue(json(MessageKind::Begin as u8, begin));
         let answer = self.answer(BEGINNING)?;
         self.held_until = Some(Instant::now() + hold);
         match answer {
@@ -199,7 +199,7 @@ impl WriterProcess {
     }
 
     fn enqueue_records(&mut self, records: Vec<u8>) {
-        match header(FrameKind::Records as u8, records.len()) {
+        match header(MessageKind::Records as u8, records.len()) {
             Some(header) => {
                 self.enqueue(header.to_vec());
                 self.enqueue(records);
@@ -226,7 +226,7 @@ impl WriterProcess {
     /// Tells what holds now, in case there is no end.
     pub fn tell(&mut self, mut facts: SoFar) {
         facts.losses.merge(&self.given_up);
-        self.enqueue(json(FrameKind::SoFar as u8, &facts));
+        self.enqueue(json(MessageKind::SoFar as u8, &facts));
     }
 
     /// Records are no longer held back, see [`Self::begin`].
@@ -312,7 +312,7 @@ impl WriterProcess {
     pub fn finish(mut self, records: Vec<u8>, mut manifest: Manifest) -> Result<Manifest, Failure> {
         self.enqueue_records(records);
         manifest.losses.merge(&self.given_up);
-        self.enqueue(json(FrameKind::End as u8, &manifest));
+        self.enqueue(json(MessageKind::End as u8, &manifest));
         self.close()
     }
 
@@ -322,7 +322,7 @@ impl WriterProcess {
     /// It cannot be removed, or the writer is gone.
     pub fn discard(mut self) -> Result<(), Failure> {
         // Behind what waits, of which a part may be sent.
-        self.enqueue(json(FrameKind::Discard as u8, &()));
+        self.enqueue(json(MessageKind::Discard as u8, &()));
         self.close().map(drop)
     }
 

@@ -1,7 +1,7 @@
 //! The writer's side: with the user's identity it decodes records as they come, examines the files that they name, and writes
 //! the recording, a segment of each table every few seconds. It ends with its recorder, which need not say so.
 
-use super::frames::{ANSWER, Begin, FrameKind, SoFar, WriterAnswer, json, read};
+use super::frames::{ANSWER, Begin, MessageKind, SoFar, WriterAnswer, json, read};
 use super::names::Names;
 use super::stack_audit::StackAuditor;
 use crate::failure::{Failure, Kind as FailureKind};
@@ -46,7 +46,7 @@ fn serve(
     limit: Bytes,
     names: Names,
 ) -> io::Result<Option<Result<Manifest, Failure>>> {
-    let Some((FrameKind::Begin, begin)) = read(socket)? else { return Ok(None) };
+    let Some((MessageKind::Begin, begin)) = read(socket)? else { return Ok(None) };
     let begin: Begin = serde_json::from_slice(&begin)?;
     let mut recording = match InProgress::begin(directory, begin, limit, names) {
         Ok(recording) => recording,
@@ -59,17 +59,17 @@ fn serve(
         } else {
             // A recorder that was killed within a frame has ended like any other.
             match read(socket).unwrap_or_default() {
-                Some((FrameKind::Records, records)) => recording.take(&records),
-                Some((FrameKind::SoFar, facts)) => recording.learn(serde_json::from_slice(&facts)?),
-                Some((FrameKind::End, manifest)) => {
+                Some((MessageKind::Records, records)) => recording.take(&records),
+                Some((MessageKind::SoFar, facts)) => recording.learn(serde_json::from_slice(&facts)?),
+                Some((MessageKind::End, manifest)) => {
                     let manifest: Manifest = serde_json::from_slice(&manifest)?;
                     return Ok(Some(recording.finish(|own| replace(own, manifest))));
                 }
-                Some((FrameKind::Discard, _)) => {
+                Some((MessageKind::Discard, _)) => {
                     let discarded = recording.writer.discard().map(|()| Manifest::default());
                     return Ok(Some(discarded.map_err(|error| Failure::from_error(FailureKind::Machine, &error))));
                 }
-                Some((FrameKind::Begin, _)) => {}
+                Some((MessageKind::Begin, _)) => {}
                 None => {
                     let killed = |own: &mut Manifest| own.stop_reason = Some("the recorder was killed".to_owned());
                     let _ = recording.finish(killed);

@@ -1,6 +1,6 @@
-//! What the caller of a bisection chooses.
+//! What the caller of a bisection chooses, and how its time is divided among the phases.
 //!
-//! Stands apart from the search, because most of its steps read it. Leaves shares of the error, which nobody chooses, to the steps that
+//! Stands apart from the search, because most of its steps read it. Leaves shares of the error to the steps that
 //! spend them, and which candidates there are to [`super::Candidate`].
 
 use slowpath_launch::Metric;

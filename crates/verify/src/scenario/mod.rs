@@ -4,8 +4,8 @@
 //! Owns the rounds, their numbers and what is said of them. Leaves lists of pages and the conversation with a browser to `browse`.
 
 mod browsers;
-mod comparison;
 mod measure;
+mod measurements;
 mod printed;
 mod round;
 mod settings;
@@ -35,7 +35,7 @@ pub fn run(
     progress: &dyn Progress,
 ) -> Result<Scenario, Failure> {
     let gaps = recorded_launch::gaps();
-    let measured = comparison::measure_all(settings, arms, pages, gaps.is_empty(), progress)?;
+    let measured = measurements::measure_all(settings, arms, pages, gaps.is_empty(), progress)?;
     summary::summarize(settings, arms, pages, &measured, unavailable(gaps))
 }
 

@@ -1,7 +1,7 @@
 //! From rounds to what is printed.
 
-use super::comparison::Measurements;
 use super::measure::{self, Measure};
+use super::measurements::Measurements;
 use super::round::Round;
 use super::settings::ScenarioSettings;
 use super::{OneVisit, SCENARIO_SCHEMA, Scenario, ScenarioArm, ScenarioComparison, ScenarioRound};

@@ -6,7 +6,7 @@
 
 use crate::findings::allocating_stack::AllocatingStacks;
 use crate::findings::heap_trim_churn::groups::MemoryManager;
-use crate::memory::huge_page_requests::HugePageRequest;
+use crate::memory::huge_page_advice::HugePageAdvice;
 use crate::memory::huge_page_spans::{Mapping, Span, Spans};
 use crate::processes::Processes;
 use slowpath_tables::{Pages, ProcessKey};
@@ -78,7 +78,7 @@ impl Cause {
     fn of(span: &Span, mode: Mode) -> Self {
         match mode {
             Mode::Never => Self::SwitchedOff,
-            Mode::Asked if span.request != HugePageRequest::Asked => Self::NotAsked,
+            Mode::Asked if span.request != HugePageAdvice::Asked => Self::NotAsked,
             _ if !span.was_whole => Self::GrewLater,
             _ => Self::NotGiven,
         }
@@ -124,7 +124,7 @@ pub(crate) fn groups(
 ) -> Vec<Missed> {
     let mut programs: HashMap<ProcessKey, String> = HashMap::new();
     let mut members: BTreeMap<(String, MemoryManager), Vec<(u32, usize)>> = BTreeMap::new();
-    let is_meant = |span: &Span| span.is_whole && !span.has_others && span.request != HugePageRequest::Refused;
+    let is_meant = |span: &Span| span.is_whole && !span.has_others && span.request != HugePageAdvice::Refused;
     for (number, span) in (0u32..).zip(&spans.spans).filter(|(_, span)| is_meant(span)) {
         let program = programs.entry(span.process).or_insert_with(|| processes.name(span.process));
         let stack = stacks.number(span.stack);

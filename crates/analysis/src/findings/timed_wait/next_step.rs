@@ -80,7 +80,7 @@ fn functions(facts: &LaunchFacts<'_>, call_stacks: Option<&CallStacks<'_>>, step
     };
     let mut count = |number: usize, category: Category, stack: Option<u32>| {
         let place = WaitPlace::of(category, -1, stacks.path(stack), call_stacks);
-        // In brackets stands what is no function: a damaged stack, code without a file.
+        // In brackets stands what is no function: an import of another library that has no name of its own.
         if let Some(function) = place.by_name().filter(|function| !function.starts_with('[')) {
             *counts[number].entry(short(function)).or_default() += 1;
         }

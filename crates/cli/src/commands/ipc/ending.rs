@@ -1,4 +1,4 @@
-//! How a measurement of transports ends that fails, is interrupted or lacks its transport. Leaves the choice of transports to `chosen`.
+//! How a measurement of transports ends when it fails, is interrupted or lacks its transport. Leaves the choice of transports to `chosen`.
 
 use crate::failure::{Failure, Kind};
 use slowpath_ipc::transport::{IpcError, choice::NotHere};

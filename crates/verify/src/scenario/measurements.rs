@@ -1,4 +1,4 @@
-//! The comparison of the browsers: the rounds of all of them, one after another in shuffled order, until there are enough.
+//! The rounds of all browsers, one after another in shuffled order, until there are enough.
 //!
 //! Owns how many rounds are made, the order of the pages in each, and the first one, which does not count. Leaves one round to
 //! `round`, the order of the browsers to [`crate::compare_until`], and what is said of the figures to `summary`.

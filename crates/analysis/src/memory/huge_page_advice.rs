@@ -15,12 +15,12 @@ const EXCEPT_ADVISED: u32 = 2;
 /// Generations of processes that a setting is looked for: more than any tree has.
 const MOST_GENERATIONS: usize = 64;
 
-/// What a program requested of huge pages at an address.
+/// What a program said about huge pages at an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum HugePageRequest {
+pub enum HugePageAdvice {
     /// Nothing.
     #[default]
-    Unsaid,
+    None,
     /// It asked for them (`MADV_HUGEPAGE`).
     Asked,
     /// It refused them (`MADV_NOHUGEPAGE`, or prctl with `PR_SET_THP_DISABLE`).
@@ -28,7 +28,7 @@ pub enum HugePageRequest {
 }
 
 /// What all processes said about huge pages up to a moment.
-pub(crate) struct HugePageRequests<'a> {
+pub(crate) struct AdviceReplay<'a> {
     calls: &'a [MemoryCall],
     /// Bytes of one of the kernel's pages.
     page: u64,
@@ -42,7 +42,7 @@ pub(crate) struct HugePageRequests<'a> {
     parents: IntegerMap<ProcessKey, (ProcessKey, Nanos)>,
 }
 
-impl<'a> HugePageRequests<'a> {
+impl<'a> AdviceReplay<'a> {
     /// Before the first call.
     pub fn new(tables: &'a Tables) -> Self {
         let mut settings: IntegerMap<ProcessKey, Vec<(Nanos, u32)>> = IntegerMap::default();
@@ -116,14 +116,14 @@ impl<'a> HugePageRequests<'a> {
     }
 
     /// What holds at an address.
-    pub fn at(&self, process: ProcessKey, ts: Nanos, address: u64) -> HugePageRequest {
+    pub fn at(&self, process: ProcessKey, ts: Nanos, address: u64) -> HugePageAdvice {
         let advice = self.advised.get(&process).and_then(|space| space.part_at(address)).map(|part| part.owner);
         let setting = self.setting(process, ts);
         match advice {
-            Some(MADV_NOHUGEPAGE) => HugePageRequest::Refused,
-            Some(_) if setting == 0 || setting & EXCEPT_ADVISED != 0 => HugePageRequest::Asked,
-            None if setting == 0 => HugePageRequest::Unsaid,
-            _ => HugePageRequest::Refused,
+            Some(MADV_NOHUGEPAGE) => HugePageAdvice::Refused,
+            Some(_) if setting == 0 || setting & EXCEPT_ADVISED != 0 => HugePageAdvice::Asked,
+            None if setting == 0 => HugePageAdvice::None,
+            _ => HugePageAdvice::Refused,
         }
     }
 
