@@ -33,6 +33,8 @@ PROGRAMS = {
 RECORDINGS = list(PROGRAMS)
 
 WITH = ["--memory-calls", "--off-cpu", "--sample", "997", "--stacks", "fault,alloc,cpu,wait", "--max-size", "8G"]
+FORMER = {"--off-cpu": "--waits", "--sample": "--cpu"}
+"""What options are called in the version before issue 16."""
 NO_EVENTS = {"stacks", "frames", "symbols", "files", "sections"}
 """Tables of what events refer to."""
 PATIENCE = 900.0
@@ -48,6 +50,12 @@ class Recorded:
     directory: Path
     words: str
     empty_table: str
+
+
+def options_of(slowpath: str) -> list[str]:
+    """The options that record everything, as this version calls them."""
+    known = subprocess.run([slowpath, "record", "--help"], capture_output=True, text=True, check=True).stdout
+    return [FORMER.get(word, word) if word not in known else word for word in WITH]
 
 
 def rows_of(directory: Path) -> Counter[str]:
@@ -78,10 +86,11 @@ def ended(processes: list[subprocess.Popen]) -> None:
 def record(kind: str, slowpath: str, directory: Path, events: int) -> Recorded:
     """Records one of the programs, unless that was done before."""
     title, command, count = PROGRAMS[kind]
+    options = options_of(slowpath)
     if events_of(directory) < events:
         programs = [subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL) for _ in range(count)]
         pids = [word for program in programs for word in ("--pid", str(program.pid))]
-        recorder = subprocess.Popen([slowpath, "record", "--quiet", *WITH, *pids, "-o", str(directory)], stderr=subprocess.PIPE, text=True)
+        recorder = subprocess.Popen([slowpath, "record", "--quiet", *options, *pids, "-o", str(directory)], stderr=subprocess.PIPE, text=True)
         try:
             deadline = time.monotonic() + PATIENCE
             while events_of(directory) < events:
@@ -99,7 +108,7 @@ def record(kind: str, slowpath: str, directory: Path, events: int) -> Recorded:
     largest = ", ".join(f"{table} {count}" for table, count in rows.most_common(6))
     size = sum(path.stat().st_size for path in directory.rglob("*.parquet")) / 1e6
     lost = {what: count for what, count in json.loads((directory / "manifest.json").read_text())["losses"].items() if count}
-    words = f"{events_of(directory)} events, {size:.0f} MB, recorded with `{' '.join(WITH[:-2])}`; lost: {lost or 'none'}. Rows: {largest}."
+    words = f"{events_of(directory)} events, {size:.0f} MB, recorded with `{' '.join(options[:-2])}`; lost: {lost or 'none'}. Rows: {largest}."
     # Exported, it costs nothing beyond reading the recording.
     empty = next(table for table in ("readaheads", "block_io", "first_waits", "opens", "reads") if not rows[table])
     return Recorded(kind, title, directory, words, empty)
