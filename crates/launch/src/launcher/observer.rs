@@ -239,7 +239,8 @@ impl Observer<'_> {
                     let _ = wire::send(self.post.main, &FromLauncher::Ready { at });
                 }
                 self.first_thread = self.first_thread.or_else(|| tree::first_thread(self.target));
-                self.usage.lacks_children |= tree::any_ignores_ends();
+                // Without a child it has no descendant either: orphans come to it.
+                self.usage.lacks_children |= !self.childless && tree::any_ignores_ends();
                 if self.spec.memory {
                     self.memory = self.work.looking(tree::memory);
                     self.memory.retain(|process| Some(process.pid) != self.tracer);

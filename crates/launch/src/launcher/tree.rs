@@ -3,7 +3,8 @@
 
 use slowpath_process::{StatLine, size_field, status_field};
 use std::collections::{HashMap, HashSet};
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
 use crate::sys::{self, Reaped};
@@ -62,15 +63,24 @@ fn memory_of(pid: i32) -> Option<ProcessMemory> {
 
 /// Times of a process's first thread, also of one that has ended and was not reaped.
 pub(crate) fn first_thread(pid: i32) -> Option<ThreadTimes> {
-    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    let text = kernel_text(pid, "schedstat").ok()?;
+    let text = String::from_utf8_lossy(&text);
     let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
     Some(ThreadTimes { on_cpu: numbers.next()?.ok()?, run_delay: numbers.next()?.ok()? })
+}
+
+/// A short file of a process, whole: into one buffer, for every launch waits for it. Without a size (proc(5) has none) it would be read
+/// in pieces that begin with 32 bytes.
+fn kernel_text(pid: i32, name: &str) -> io::Result<Vec<u8>> {
+    let mut text = Vec::with_capacity(4096);
+    File::open(format!("/proc/{pid}/{name}"))?.read_to_end(&mut text)?;
+    Ok(text)
 }
 
 /// Whether a process has the kernel reap its children, also one that has ended and was not reaped. The flag `SA_NOCLDWAIT` does the same,
 /// and does not show.
 pub(crate) fn ignores_ends(pid: i32) -> bool {
-    let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = kernel_text(pid, "status").unwrap_or_default();
     ignored(&String::from_utf8_lossy(&status)).is_some_and(|signals| signals >> (libc::SIGCHLD - 1) & 1 == 1)
 }
 
