@@ -99,7 +99,10 @@ pub(crate) fn any_ignores_ends() -> bool {
 fn descendants() -> Vec<i32> {
     let own = std::process::id() as i32;
     match children(own) {
-        Some(_) => reachable(own, |pid| children(pid).unwrap_or_default()),
+        Some(first) => reachable(own, |pid| match pid == own {
+            true => first.clone(),
+            false => children(pid).unwrap_or_default(),
+        }),
         None => {
             // A kernel without lists of children: from the parents of all processes.
             let mut of: HashMap<i32, Vec<i32>> = HashMap::new();
