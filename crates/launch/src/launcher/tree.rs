@@ -52,7 +52,7 @@ pub(crate) fn memory() -> Vec<ProcessMemory> {
 
 fn memory_of(pid: i32) -> Option<ProcessMemory> {
     // Bytes of a name need not be UTF-8.
-    let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).ok();
+    let read = |file: &str| kernel_text(pid, file).ok();
     let status = read("status")?;
     let status = String::from_utf8_lossy(&status);
     let pss = read("smaps_rollup").and_then(|text| size_field(&String::from_utf8_lossy(&text), "Pss"));
