@@ -4,7 +4,7 @@ use crate::case::Case;
 use crate::time_limit::{TimeLimit, Too};
 use slowpath_experiment::Level;
 use slowpath_verify::until_decided::judged;
-use slowpath_verify::{Arm, ArmResult, Metric, UntilDecided};
+use slowpath_verify::{Arm, ArmResult, Metric, NextBlock, UntilDecided};
 use std::time::Duration;
 
 /// Blocks at most where none are asked for.
@@ -22,18 +22,26 @@ pub struct Blocks<'a> {
 
 /// How a trial ended.
 pub struct Ended {
-    /// Level of its intervals.
-    pub level: Level,
-    /// Level with which all of them hold together.
-    pub whole: Level,
-    /// Why it has fewer blocks than there would be with enough time, where it has.
-    pub why: Option<String>,
+    rule: UntilDecided,
+    blocks: usize,
+    /// What is said of it: why it has fewer blocks than there would be with enough time, and which arms took part in fewer.
+    pub notes: Vec<String>,
 }
 
 impl Ended {
+    /// Level of the intervals of an arm that took part in so many blocks.
+    pub fn level(&self, blocks: usize) -> Level {
+        self.rule.level(blocks)
+    }
+
+    /// Level of the intervals of arms that took part in all of its blocks.
+    pub fn interval_level(&self) -> f64 {
+        self.level(self.blocks).fraction()
+    }
+
     /// The error that all intervals together may spend, without the digits that a level as a fraction does not hold.
     pub fn error_rate(&self) -> f64 {
-        (self.whole.error() * 1e9).round() / 1e9
+        (self.rule.whole().error() * 1e9).round() / 1e9
     }
 }
 
@@ -74,15 +82,18 @@ impl<'a> Blocks<'a> {
         Self { arms, wanted: wanted(case) as usize, planned, rule, limit }
     }
 
-    /// Whether that suffices; asked after every block.
-    pub fn enough(&self, results: &[ArmResult], blocks: usize) -> bool {
-        self.limit.is_over() || self.rule.is_decided(&self.arms, results, blocks)
+    /// What follows; asked after every block.
+    pub fn next(&self, results: &[ArmResult], blocks: usize) -> NextBlock {
+        match self.limit.is_over() {
+            true => NextBlock::Enough,
+            false => self.rule.next(&self.arms, results, blocks),
+        }
     }
 
     /// How the trial ended after so many blocks.
-    pub fn ended(&self, results: &[ArmResult], blocks: usize) -> Ended {
+    pub fn ended(self, results: &[ArmResult], blocks: usize) -> Ended {
         let (planned, wanted) = (self.planned, self.wanted);
-        let is_decided = || self.rule.is_decided(&self.arms, results, blocks);
+        let is_decided = || self.rule.next(&self.arms, results, blocks) == NextBlock::Enough;
         let why = match () {
             () if blocks < planned && is_decided() => {
                 Some(format!("every fix was decided after {blocks} of at most {planned} blocks of launches"))
@@ -95,6 +106,36 @@ impl<'a> Blocks<'a> {
             }
             () => None,
         };
-        Ended { level: self.rule.level(blocks), whole: self.rule.whole(), why }
+        let notes = why.into_iter().chain(ended_early(&self.arms, results, blocks)).collect();
+        Ended { rule: self.rule, blocks, notes }
+    }
+}
+
+/// Which arms took part in fewer blocks than the trial has.
+fn ended_early(arms: &[Arm], results: &[ArmResult], blocks: usize) -> Option<String> {
+    let of = |(arm, result): (&Arm, &ArmResult)| {
+        let had = result.launches.len();
+        (had < blocks).then(|| format!("{} after {had}", arm.name))
+    };
+    let early: Vec<String> = arms.iter().zip(results).filter_map(of).collect();
+    (!early.is_empty()).then(|| {
+        let early = early.join(", ");
+        format!("arms ended before the last of {blocks} blocks, when no open fix was compared with them: {early}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slowpath_verify::Role;
+
+    #[test]
+    fn arms_that_ended_early_are_named_with_their_blocks() {
+        let arm = |name: &str| Arm { name: name.to_owned(), title: String::new(), role: Role::Sham, sham: None };
+        let of = |blocks| ArmResult { launches: vec![None; blocks], ..ArmResult::default() };
+        let arms = ["cold", "sham_unrelated", "warm"].map(arm);
+        let noted = ended_early(&arms, &[of(15), of(8), of(8)], 15).unwrap();
+        assert!(noted.ends_with("compared with them: sham_unrelated after 8, warm after 8"), "{noted}");
+        assert_eq!(ended_early(&arms, &[of(8), of(8), of(8)], 8), None);
     }
 }

@@ -61,7 +61,7 @@ pub struct Measured {
 /// The launches of one arm.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArmResult {
-    /// The launch of each block; `None` where none counts.
+    /// The launch of each block that the arm took part in; `None` where none counts.
     pub launches: Vec<Option<Measured>>,
     /// Reasons of the launches that ran and do not count.
     pub discarded: Vec<String>,
@@ -97,7 +97,7 @@ pub struct Comparison {
     pub arms: Vec<Arm>,
     /// Their launches.
     pub results: Vec<ArmResult>,
-    /// The order in which the arms ran, by block.
+    /// The order in which the arms ran, by block; those that had ended are not in it.
     pub order: Vec<Vec<usize>>,
     /// Blocks that were run.
     pub blocks: usize,
@@ -114,7 +114,7 @@ impl Comparison {
     }
 }
 
-/// The first `blocks` blocks of a metric.
+/// The first `blocks` blocks of a metric. Cells of an arm that took part in fewer stay empty.
 pub fn matrix(results: &[ArmResult], metric: Metric, blocks: usize) -> Samples {
     let mut samples = Samples::new(results.len(), blocks);
     for (arm, result) in results.iter().enumerate() {
@@ -126,6 +126,35 @@ pub fn matrix(results: &[ArmResult], metric: Metric, blocks: usize) -> Samples {
         }
     }
     samples
+}
+
+/// What follows a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NextBlock {
+    /// One with the arms of this one.
+    SameArms,
+    /// One with these alone: nothing waits for a launch of the others any more.
+    Only(Vec<usize>),
+    /// None: that suffices.
+    Enough,
+}
+
+impl NextBlock {
+    /// All arms end together, when that suffices.
+    pub fn unless(enough: bool) -> Self {
+        if enough { Self::Enough } else { Self::SameArms }
+    }
+}
+
+/// How far a comparison is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// Number of the block that the last launch was of, from 1.
+    pub block: usize,
+    /// Launches that are made.
+    pub launches: usize,
+    /// As many as there will be, with all blocks and the arms of this one.
+    pub planned: usize,
 }
 
 /// Why a comparison was given up.
@@ -156,8 +185,7 @@ pub enum ComparisonError<E: std::error::Error + 'static> {
 /// Launches of one arm in one block until one counts; after that the cell stays empty.
 pub const ATTEMPTS: usize = 3;
 
-/// Runs `blocks` blocks. `launch(arm, block)` makes one launch; `progress(done, total)` is called after each and returns
-/// false to stop.
+/// Runs `blocks` blocks. `launch(arm, block)` makes one launch; `progress` is called after each and returns false to stop.
 ///
 /// # Errors
 /// A launch could not be made at all, an arm never gets ready, or the caller stopped it. Discarded launches are data.
@@ -166,14 +194,14 @@ pub fn compare<E: std::error::Error + 'static>(
     blocks: usize,
     seed: u64,
     launch: impl FnMut(usize, usize) -> Result<Sample, E>,
-    progress: impl FnMut(usize, usize) -> bool,
+    progress: impl FnMut(Made) -> bool,
 ) -> Result<Comparison, ComparisonError<E>> {
-    let comparison = compare_until(arms, blocks, seed, launch, progress, |_, _| false)?;
+    let comparison = compare_until(arms, blocks, seed, launch, progress, |_, _| NextBlock::SameArms)?;
     if comparison.stopped { Err(ComparisonError::Stopped) } else { Ok(comparison) }
 }
 
-/// The same, and asks `enough(results, blocks done)` after every block whether that suffices. A comparison that is stopped
-/// keeps its whole blocks.
+/// The same, and asks `next(results, blocks done)` after every block what follows. An arm that has ended has launches of the blocks
+/// until then. A comparison that is stopped keeps its whole blocks.
 ///
 /// # Errors
 /// As [`compare`]; stopped before the first block was whole.
@@ -182,27 +210,28 @@ pub fn compare_until<E: std::error::Error + 'static>(
     blocks: usize,
     seed: u64,
     mut launch: impl FnMut(usize, usize) -> Result<Sample, E>,
-    mut progress: impl FnMut(usize, usize) -> bool,
-    mut enough: impl FnMut(&[ArmResult], usize) -> bool,
+    mut progress: impl FnMut(Made) -> bool,
+    mut next: impl FnMut(&[ArmResult], usize) -> NextBlock,
 ) -> Result<Comparison, ComparisonError<E>> {
     let mut results = vec![ArmResult::default(); arms.len()];
     let mut order = design::schedule(arms.len(), blocks, seed);
-    let total = blocks * arms.len();
-    let mut done = 0;
+    let mut planned = blocks * arms.len();
+    let mut made = 0;
     let mut stopped = false;
     'blocks: for block in 0..order.len() {
-        results.iter_mut().for_each(|result| result.launches.push(None));
-        for &arm in &order[block] {
+        for (place, &arm) in order[block].iter().enumerate() {
+            results[arm].launches.push(None);
             let named = || arms[arm].name.clone();
             let mut once = || launch(arm, block).map_err(|source| ComparisonError::Launch { arm: named(), source });
             let attempts = one_that_counts(&mut once, &mut results[arm], block)?;
             if let Attempts::NeverReady(reason) = attempts {
                 return Err(ComparisonError::NeverReady { arm: named(), reason });
             }
-            done += 1;
+            made += 1;
             let is_cut = matches!(attempts, Attempts::Stopped);
-            if is_cut || !progress(done, total) {
-                let whole = if is_cut { block } else { done / arms.len() };
+            if is_cut || !progress(Made { block: block + 1, launches: made, planned }) {
+                let is_whole = !is_cut && place + 1 == order[block].len();
+                let whole = block + usize::from(is_whole);
                 if whole == 0 {
                     return Err(ComparisonError::Stopped);
                 }
@@ -212,9 +241,16 @@ pub fn compare_until<E: std::error::Error + 'static>(
                 break 'blocks;
             }
         }
-        if enough(&results, block + 1) {
-            order.truncate(block + 1);
-            break;
+        match next(&results, block + 1) {
+            NextBlock::SameArms => {}
+            NextBlock::Only(arms) => {
+                order[block + 1..].iter_mut().for_each(|order| order.retain(|arm| arms.contains(arm)));
+                planned = made + order[block + 1..].iter().map(Vec::len).sum::<usize>();
+            }
+            NextBlock::Enough => {
+                order.truncate(block + 1);
+                break;
+            }
         }
     }
     Ok(Comparison { arms, results, blocks: order.len(), order, seed, stopped })
@@ -279,7 +315,7 @@ mod tests {
             seen.push((block, arm));
             Ok::<_, Infallible>(measured(1.0))
         };
-        let comparison = compare(arms(), 8, 1, launch, |_, _| true).unwrap();
+        let comparison = compare(arms(), 8, 1, launch, |_| true).unwrap();
         assert!(
             comparison.results.iter().all(|arm| arm.launches.len() == 8 && arm.launches.iter().all(Option::is_some))
         );
@@ -295,7 +331,7 @@ mod tests {
             let lukewarm = arm == 0 && calls < 3;
             Ok::<_, Infallible>(if lukewarm { Sample::Discarded("lukewarm".to_owned()) } else { measured(1.0) })
         };
-        let comparison = compare(arms(), 1, 3, launch, |_, _| true).unwrap();
+        let comparison = compare(arms(), 1, 3, launch, |_| true).unwrap();
         assert!(!comparison.results[0].discarded.is_empty());
         assert_eq!(comparison.results[0].samples(Metric::Wall), [Some(1.0)]);
     }
@@ -303,7 +339,7 @@ mod tests {
     #[test]
     fn an_arm_that_is_never_ready_ends_the_comparison_with_its_reason() {
         let launch = |_, _| Ok::<_, Infallible>(Sample::Failed("time-out".to_owned()));
-        let error = compare(arms(), 2, 3, launch, |_, _| true).unwrap_err().to_string();
+        let error = compare(arms(), 2, 3, launch, |_| true).unwrap_err().to_string();
         assert!(error.ends_with("was not ready in 3 launches in a row: time-out"), "{error}");
     }
 
@@ -314,26 +350,61 @@ mod tests {
             calls += 1;
             Ok::<_, Infallible>(if calls == 6 { Sample::Stopped } else { measured(1.0) })
         };
-        let comparison = compare_until(arms(), 50, 3, launch, |_, _| true, |_, _| false).unwrap();
+        let comparison = compare_until(arms(), 50, 3, launch, |_| true, |_, _| NextBlock::SameArms).unwrap();
         assert!(comparison.stopped && comparison.blocks == 2 && comparison.order.len() == 2, "{comparison:?}");
         assert!(comparison.results.iter().all(|result| result.launches.len() == 2));
-        let progress = |done, _| done < 6;
+        let progress = |made: Made| made.launches < 6;
         let launch = |_, _| Ok::<_, Infallible>(measured(1.0));
-        let comparison = compare_until(arms(), 50, 3, launch, progress, |_, _| false).unwrap();
+        let comparison = compare_until(arms(), 50, 3, launch, progress, |_, _| NextBlock::SameArms).unwrap();
         assert!(comparison.stopped && comparison.blocks == 3, "{comparison:?}");
         assert!(matches!(compare(arms(), 50, 3, launch, progress), Err(ComparisonError::Stopped)));
         let at_once = |_, _| Ok::<_, Infallible>(Sample::Stopped);
-        let error = compare_until(arms(), 50, 3, at_once, |_, _| true, |_, _| false).unwrap_err();
+        let error = compare_until(arms(), 50, 3, at_once, |_| true, |_, _| NextBlock::SameArms).unwrap_err();
         assert!(matches!(error, ComparisonError::Stopped));
     }
 
     #[test]
     fn a_comparison_that_has_enough_ends_with_a_whole_block() {
         let launch = |arm, block| Ok::<_, Infallible>(measured((10 * block + arm) as f64));
-        let comparison = compare_until(arms(), 50, 3, launch, |_, _| true, |_, blocks| blocks == 3).unwrap();
+        let next = |_: &[ArmResult], blocks| NextBlock::unless(blocks == 3);
+        let comparison = compare_until(arms(), 50, 3, launch, |_| true, next).unwrap();
         assert_eq!((comparison.blocks, comparison.order.len()), (3, 3));
         let samples = comparison.samples(Metric::Wall);
         assert_eq!((samples.blocks(), samples.get(1, 2)), (3, Some(21.0)));
         assert_eq!(comparison.samples(Metric::Cpu).get(1, 2), None);
+    }
+
+    #[test]
+    fn an_arm_that_ends_has_the_launches_until_then_and_the_others_go_on() {
+        let mut seen = Vec::new();
+        let launch = |arm, block| {
+            seen.push((block, arm));
+            Ok::<_, Infallible>(measured((10 * block + arm) as f64))
+        };
+        let mut last = None;
+        let next = |_: &[ArmResult], blocks| match blocks {
+            2 => NextBlock::Only(vec![1]),
+            _ => NextBlock::SameArms,
+        };
+        let progress = |made| {
+            last = Some(made);
+            true
+        };
+        let comparison = compare_until(arms(), 5, 3, launch, progress, next).unwrap();
+        assert_eq!(comparison.results.iter().map(|arm| arm.launches.len()).collect::<Vec<_>>(), [2, 5]);
+        assert_eq!((comparison.blocks, comparison.order[2..].to_vec()), (5, vec![vec![1]; 3]));
+        assert_eq!(seen.iter().filter(|(block, _)| *block >= 2).map(|(_, arm)| *arm).collect::<Vec<_>>(), [1; 3]);
+        assert_eq!(last, Some(Made { block: 5, launches: 7, planned: 7 }));
+        let samples = comparison.samples(Metric::Wall);
+        assert_eq!((samples.get(0, 1), samples.get(0, 2), samples.get(1, 4)), (Some(10.0), None, Some(41.0)));
+    }
+
+    #[test]
+    fn a_comparison_that_is_stopped_after_an_arm_ended_keeps_its_whole_blocks() {
+        let launch = |_, _| Ok::<_, Infallible>(measured(1.0));
+        let next = |_: &[ArmResult], blocks| if blocks == 1 { NextBlock::Only(vec![0]) } else { NextBlock::SameArms };
+        let comparison = compare_until(arms(), 50, 3, launch, |made: Made| made.launches < 4, next).unwrap();
+        assert_eq!((comparison.stopped, comparison.blocks), (true, 3));
+        assert_eq!(comparison.results.iter().map(|arm| arm.launches.len()).collect::<Vec<_>>(), [3, 1]);
     }
 }

@@ -4,10 +4,10 @@
 //! The arms of one comparison share one error rate ([`crate::until_decided`]): each interval is wide enough that all of them hold
 //! together with 95 %, with those of other comparisons of the same question.
 
-use crate::comparison::{Arm, Comparison, Role};
+use crate::comparison::{Arm, ArmResult, Comparison, Role, matrix};
 use slowpath_experiment::effect::{Effect, paired};
 use slowpath_experiment::gap::{ShareRemoved, share_removed};
-use slowpath_experiment::sample::{SampleError, Samples};
+use slowpath_experiment::sample::SampleError;
 use slowpath_experiment::{Level, Outcome, outcome};
 use slowpath_launch::Metric;
 
@@ -31,39 +31,42 @@ pub struct Judgement {
     pub reason: String,
 }
 
-/// Judges every arm but the baseline by `metric`, with intervals of `level`.
+/// Judges every arm but the baseline by `metric`. `level` is that of the intervals of an arm that took part in so many blocks: one that
+/// ended before the others is judged as it was then.
 ///
 /// # Errors
 /// The comparison's matrix does not hold an arm that it lists.
-pub fn judge(comparison: &Comparison, metric: Metric, level: Level) -> Result<Vec<Judgement>, SampleError> {
-    judge_samples(&comparison.arms, &comparison.samples(metric), metric, level)
+pub fn judge(
+    comparison: &Comparison,
+    metric: Metric,
+    level: impl Fn(usize) -> Level,
+) -> Result<Vec<Judgement>, SampleError> {
+    judge_results(&comparison.arms, &comparison.results, metric, level)
 }
 
-/// The same of the samples of these arms.
-pub(crate) fn judge_samples(
+/// The same of the launches of these arms.
+pub(crate) fn judge_results(
     arms: &[Arm],
-    samples: &Samples,
+    results: &[ArmResult],
     metric: Metric,
-    level: Level,
+    level: impl Fn(usize) -> Level,
 ) -> Result<Vec<Judgement>, SampleError> {
     let position = |role: Role| arms.iter().position(|arm| arm.role == role);
     let Some(baseline) = position(Role::Baseline) else { return Ok(Vec::new()) };
     let warm = position(Role::Warm);
     let mut judgements = Vec::new();
-    for (index, arm) in arms.iter().enumerate() {
+    for index in 0..arms.len() {
         if index == baseline {
             continue;
         }
-        let effect = paired(samples, baseline, index, level)?;
+        let blocks = results[index].launches.len();
+        let samples = &matrix(results, metric, blocks);
+        let effect = paired(samples, baseline, index, level(blocks))?;
         let margin = MARGIN * effect.baseline.map_or(0.0, |median| median.value);
         let mut outcome = outcome::judge(&effect, margin);
         let mut reason = words(&effect, outcome);
-        let sham = match &arm.sham {
-            _ if arm.role != Role::Fix => None,
-            Some(name) => arms.iter().position(|other| other.role == Role::Sham && other.name == *name),
-            None => position(Role::Sham),
-        };
-        let against_sham = sham.map(|sham| paired(samples, sham, index, level)).transpose()?;
+        let sham = sham_of(arms, index);
+        let against_sham = sham.map(|sham| paired(samples, sham, index, level(blocks))).transpose()?;
         // A sham that is slower than the untreated launch takes nothing from the fix; one that is faster explains its effect.
         if outcome == Outcome::Helps
             && let (Some(sham), Some(against)) = (sham, &against_sham)
@@ -74,13 +77,24 @@ pub(crate) fn judge_samples(
             let sham = &arms[sham].title;
             reason = format!("{better} than the untreated launch, but not than {sham}");
         }
+        let share = |warm: usize| {
+            let both = blocks.min(results[warm].launches.len());
+            share_removed(&matrix(results, metric, both), baseline, index, warm, level(both))
+        };
         let share = match warm {
-            Some(warm) if index != warm => Some(share_removed(samples, baseline, index, warm, level)?),
+            Some(warm) if index != warm => Some(share(warm)?),
             _ => None,
         };
         judgements.push(Judgement { arm: index, effect, against_sham, outcome, share, reason });
     }
     Ok(judgements)
+}
+
+/// The sham that a fix is held against, by its place; `None` where there is none, and for arms that are no fix.
+pub(crate) fn sham_of(arms: &[Arm], index: usize) -> Option<usize> {
+    let arm = arms.get(index).filter(|arm| arm.role == Role::Fix)?;
+    let is_named = |sham: &Arm| arm.sham.as_ref().is_none_or(|name| sham.name == *name);
+    arms.iter().position(|other| other.role == Role::Sham && is_named(other))
 }
 
 fn words(effect: &Effect, outcome: Outcome) -> String {
@@ -111,12 +125,12 @@ mod tests {
             let measures = [(Metric::Wall, ms), (Metric::Cpu, 2000.0 - ms)].into();
             Ok::<_, Infallible>(Sample::Measured(Measured { measures, ..Measured::default() }))
         };
-        compare(arms, 12, 1, launch, |_, _| true).unwrap()
+        compare(arms, 12, 1, launch, |_| true).unwrap()
     }
 
     fn judgements(comparison: &Comparison, metric: Metric) -> Result<Vec<Judgement>, SampleError> {
         let level = UntilDecided::fixed(&comparison.arms, metric, Level::P95).level(comparison.blocks);
-        judge(comparison, metric, level)
+        judge(comparison, metric, |_| level)
     }
 
     #[test]

@@ -32,7 +32,8 @@ pub mod until_decided;
 pub mod zygote_bench;
 
 pub use comparison::{
-    Arm, ArmResult, Comparison, ComparisonError, Measured, Role, Sample, compare, compare_until, matrix,
+    Arm, ArmResult, Comparison, ComparisonError, Made, Measured, NextBlock, Role, Sample, compare, compare_until,
+    matrix,
 };
 pub use declared_arms::DeclaredArm;
 pub use host_activity::{HostActivity, HostCounters, Moment};

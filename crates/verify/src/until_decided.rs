@@ -1,13 +1,14 @@
 //! When a trial of fixes has enough launches, and which level its intervals then have.
 //!
 //! The looks are planned before the first launch ([`slowpath_experiment::looks`]), and every arm shares one error rate with the others
-//! over all looks: that a trial ends when its fixes are decided takes nothing from "all intervals together hold with 95 %".
+//! over all looks: that a trial ends when its fixes are decided takes nothing from "all intervals together hold with 95 %". Nor does it
+//! that an arm ends at a look that leaves nothing open for which it is needed: its interval is the one of that look.
 //!
 //! Whoever runs several trials gives each a level of its own, so that those of all trials together have that error rate
 //! ([`Level::shared_by`]); before the first launch of the first one.
 
-use crate::comparison::{Arm, ArmResult, Role, matrix};
-use crate::judgement::judge_samples;
+use crate::comparison::{Arm, ArmResult, NextBlock, Role};
+use crate::judgement::{judge_results, sham_of};
 use slowpath_experiment::looks::Looks;
 use slowpath_experiment::{Level, Outcome};
 use slowpath_launch::Metric;
@@ -40,13 +41,27 @@ impl UntilDecided {
         Self { looks: None, whole, base: whole.shared_by(judged(arms.iter())), metric }
     }
 
-    /// Whether every fix is decided after so many blocks: it helps, hurts, or makes no difference that anybody would act on.
-    pub fn is_decided(&self, arms: &[Arm], results: &[ArmResult], blocks: usize) -> bool {
-        let Some(level) = self.looks.as_ref().and_then(|looks| looks.at(blocks)) else { return false };
-        let samples = matrix(results, self.metric, blocks);
-        let Ok(judgements) = judge_samples(arms, &samples, self.metric, level) else { return false };
+    /// What follows after so many blocks. Where a look is planned, blocks go on with the fixes that are open and what these are compared
+    /// with. Decided is a fix that helps, hurts, or makes no difference that anybody would act on.
+    pub fn next(&self, arms: &[Arm], results: &[ArmResult], blocks: usize) -> NextBlock {
+        if self.looks.as_ref().is_none_or(|looks| looks.at(blocks).is_none()) {
+            return NextBlock::SameArms;
+        }
+        let Ok(judgements) = judge_results(arms, results, self.metric, |blocks| self.level(blocks)) else {
+            return NextBlock::SameArms;
+        };
+        let is_open = |outcome| matches!(outcome, Outcome::Inconclusive | Outcome::NotTestable);
         let mut fixes = judgements.iter().filter(|one| arms[one.arm].role == Role::Fix).peekable();
-        fixes.peek().is_some() && fixes.all(|one| !matches!(one.outcome, Outcome::Inconclusive | Outcome::NotTestable))
+        if fixes.peek().is_none() {
+            return NextBlock::SameArms;
+        }
+        let open: Vec<usize> = fixes.filter(|one| is_open(one.outcome)).map(|one| one.arm).collect();
+        let shams: Vec<usize> = open.iter().filter_map(|fix| sham_of(arms, *fix)).collect();
+        let is_needed = |arm: &usize| arms[*arm].role == Role::Baseline || open.contains(arm) || shams.contains(arm);
+        match open.is_empty() {
+            true => NextBlock::Enough,
+            false => NextBlock::Only((0..arms.len()).filter(is_needed).collect()),
+        }
     }
 
     /// The level with which all intervals of the trial hold together.
@@ -54,7 +69,7 @@ impl UntilDecided {
         self.whole
     }
 
-    /// The level of the intervals of a trial that ended after so many blocks.
+    /// The level of the intervals of an arm that ended after so many blocks.
     pub fn level(&self, blocks: usize) -> Level {
         let planned = self.looks.as_ref().and_then(|looks| looks.at(blocks).or_else(|| looks.last(blocks)));
         planned.unwrap_or(self.base)
@@ -65,7 +80,7 @@ impl UntilDecided {
 mod tests {
     use super::*;
     use crate::comparison::{Comparison, Measured, Sample, compare_until};
-    use crate::judgement::judge;
+    use crate::judgement::{Judgement, judge};
     use std::convert::Infallible;
 
     fn arms() -> Vec<Arm> {
@@ -89,8 +104,64 @@ mod tests {
                 ..Measured::default()
             }))
         };
-        let enough = |results: &[ArmResult], blocks| rule.is_decided(&arms(), results, blocks);
-        compare_until(arms(), 15, seed, launch, |_, _| true, enough).unwrap()
+        let next = |results: &[ArmResult], blocks| rule.next(&arms(), results, blocks);
+        compare_until(arms(), 15, seed, launch, |_| true, next).unwrap()
+    }
+
+    fn judged(compared: &Comparison, rule: &UntilDecided) -> Vec<Judgement> {
+        judge(compared, Metric::Wall, |blocks| rule.level(blocks)).unwrap()
+    }
+
+    #[test]
+    fn what_no_open_fix_is_compared_with_ends_at_the_look_and_is_judged_as_it_was_then() {
+        let rule = UntilDecided::new(&arms(), 15, Metric::Wall, Level::P95);
+        // Less than such launches vary by: open at the first look, decided or not at the last.
+        let compared = trial(960.0, 3, &rule);
+        let blocks: Vec<usize> = compared.results.iter().map(|arm| arm.launches.len()).collect();
+        assert_eq!((compared.blocks, blocks), (15, vec![15, 15, 15, 8]));
+        let judged = judged(&compared, &rule);
+        assert_eq!(judged.iter().map(|one| one.effect.pairs).collect::<Vec<_>>(), [15, 15, 8]);
+        assert_eq!(judged[2].effect.dropped, 0, "the arm was to have no launch in the other blocks");
+        assert_eq!(judged[2].effect.level, rule.level(8).fraction());
+        assert_eq!(judged[0].share.as_ref().unwrap().blocks, 8);
+        assert_eq!(judged[0].share.as_ref().unwrap().level, rule.level(8).fraction());
+    }
+
+    #[test]
+    fn a_fix_that_is_decided_ends_with_its_sham_while_another_goes_on() {
+        let arm = |name: &str, role, sham: Option<&str>| Arm {
+            name: name.to_owned(),
+            title: name.to_owned(),
+            role,
+            sham: sham.map(str::to_owned),
+        };
+        let arms = [
+            arm("cold", Role::Baseline, None),
+            arm("large", Role::Fix, Some("sham")),
+            arm("small", Role::Fix, Some("other")),
+            arm("sham", Role::Sham, None),
+            arm("other", Role::Sham, None),
+            arm("rival", Role::Rival, None),
+        ];
+        let rule = UntilDecided::new(&arms, 15, Metric::Wall, Level::P95);
+        let level = rule.looks.as_ref().unwrap().blocks().next().unwrap();
+        let results = |times: [f64; 6]| -> Vec<ArmResult> {
+            let launch = |ms: f64, block: usize| Measured {
+                measures: [(Metric::Wall, ms + [0.0, 40.0, 10.0, 30.0, 20.0][block % 5])].into(),
+                ..Measured::default()
+            };
+            let of = |(arm, ms): (usize, f64)| ArmResult {
+                launches: (0..level).map(|block| Some(launch(ms, block + arm * block))).collect(),
+                ..ArmResult::default()
+            };
+            times.into_iter().enumerate().map(of).collect()
+        };
+        let next = |times| rule.next(&arms, &results(times), level);
+        assert_eq!(next([1000.0, 700.0, 995.0, 1000.0, 1000.0, 800.0]), NextBlock::Only(vec![0, 2, 4]));
+        assert_eq!(next([1000.0, 995.0, 700.0, 1000.0, 1000.0, 800.0]), NextBlock::Only(vec![0, 1, 3]));
+        assert_eq!(next([1000.0, 700.0, 700.0, 1000.0, 1000.0, 800.0]), NextBlock::Enough);
+        let before = rule.next(&arms, &results([1000.0, 700.0, 995.0, 1000.0, 1000.0, 800.0]), level - 1);
+        assert_eq!(before, NextBlock::SameArms, "no look is planned there");
     }
 
     #[test]
@@ -99,7 +170,7 @@ mod tests {
         let compared = trial(700.0, 3, &rule);
         let level = rule.level(compared.blocks);
         assert!(compared.blocks < 10, "{}", compared.blocks);
-        assert_eq!(judge(&compared, Metric::Wall, level).unwrap()[0].outcome, Outcome::Helps);
+        assert_eq!(judged(&compared, &rule)[0].outcome, Outcome::Helps);
         assert!(level.fraction() > 0.975, "wider than that of one look: {level:?}");
     }
 
@@ -108,8 +179,7 @@ mod tests {
         let rule = UntilDecided::new(&arms(), 15, Metric::Wall, Level::P95);
         let is_wrong = |seed: &u64| {
             let compared = trial(1000.0, *seed, &rule);
-            let judged = judge(&compared, Metric::Wall, rule.level(compared.blocks)).unwrap();
-            matches!(judged[0].outcome, Outcome::Helps | Outcome::Hurts)
+            matches!(judged(&compared, &rule)[0].outcome, Outcome::Helps | Outcome::Hurts)
         };
         let wrong = (1..=2000).filter(is_wrong).count();
         // 2.5 % for one of two arms; three standard deviations of 2000 trials more.
@@ -120,8 +190,7 @@ mod tests {
     fn is_false_alarm(seed: u64, whole: Level) -> bool {
         let rule = UntilDecided::new(&arms(), 15, Metric::Wall, whole);
         let compared = trial(1000.0, seed, &rule);
-        let judged = judge(&compared, Metric::Wall, rule.level(compared.blocks)).unwrap();
-        let mut ours = judged.iter().filter(|one| compared.arms[one.arm].role != Role::Warm);
+        let mut ours = judged(&compared, &rule).into_iter().filter(|one| compared.arms[one.arm].role != Role::Warm);
         ours.any(|one| matches!(one.outcome, Outcome::Helps | Outcome::Hurts))
     }
 

@@ -749,7 +749,7 @@ export interface LaunchSummary {
    */
   arms: ArmSummary[];
   /**
-   * Blocks; each holds one launch of every arm.
+   * Blocks; each holds one launch of every arm that has not ended. An arm ends when no fix that is open is compared with it.
    */
   blocks: number;
   /**
@@ -764,7 +764,8 @@ export interface LaunchSummary {
   error_rate?: number | null;
   /**
    * Level of each interval that decides, of `measured` and `against_sham`, as a fraction: so high that those of all arms and of all looks at
-   * the launches hold together with a chance of 1 - `error_rate`. Medians of arms have 95 % each. Null as `error_rate`.
+   * the launches hold together with a chance of 1 - `error_rate`. Of arms that took part in all blocks; each verdict has its own. Medians
+   * of arms have 95 % each. Null as `error_rate`.
    */
   interval_level?: number | null;
   /**
@@ -793,7 +794,7 @@ export interface ArmSummary {
    */
   cpu: Quantity | null;
   /**
-   * CPU time of the process tree in milliseconds, by block.
+   * CPU time of the process tree in milliseconds, by block that the arm took part in.
    */
   cpu_samples_ms: (number | null)[];
   /**
@@ -833,7 +834,7 @@ export interface ArmSummary {
    */
   role: ArmRole;
   /**
-   * Time to ready in milliseconds, by block; null for a launch that was discarded or failed.
+   * Time to ready in milliseconds, by block that the arm took part in; null for a launch that was discarded or failed.
    */
   samples_ms: (number | null)[];
   /**
@@ -1159,6 +1160,11 @@ export interface Verdict {
    * Name of the fix, where the arm is one.
    */
   fix?: string | null;
+  /**
+   * Level of the intervals of `measured` and `against_sham`, as a fraction: that of the look after which the arm ended. Null where
+   * nothing was measured, and in diagnoses of an earlier version.
+   */
+  interval_level?: number | null;
   /**
    * What decides: the time to ready of cold launches, or the CPU time of warm ones. Null in a file of an older version: that of
    * its launches.

@@ -34,7 +34,7 @@ export function armsView(picture: ArmsPicture | null, tooltip: Tooltip): HTMLEle
     h(
       "p",
       { class: "quiet" },
-      `${count(picture.blocks)} blocks, each with one launch of every arm. Changes are against the baseline, negative is ${picture.warm ? "less" : "faster"}. Bars are 95 % intervals of the median; a hollow diamond is where the prediction lies. Point at a launch, or use ← and → in the picture, to follow its block.`,
+      `${count(picture.blocks)} blocks, each with one launch of every arm that had not ended. Changes are against the baseline, negative is ${picture.warm ? "less" : "faster"}. Bars are 95 % intervals of the median; a hollow diamond is where the prediction lies. Point at a launch, or use ← and → in the picture, to follow its block.`,
     ),
     h("div", { class: "table-frame", tabindex: 0, role: "region", "aria-label": "Launch arms" }, table),
     discards(picture),

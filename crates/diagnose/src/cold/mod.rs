@@ -87,7 +87,7 @@ impl Looked {
         let read = &mut self.trained.read;
         let launches = ColdLaunches::new(case.target, &mut self.lab, case.directory, read.at_least, &mut read.pages);
         let compared = launches
-            .compare(&treated, planned, case.seed, case.progress, |results, done| blocks.enough(results, done))
+            .compare(&treated, planned, case.seed, case.progress, |results, done| blocks.next(results, done))
             .map_err(|failure| if failure.is_interruption() { interruption::of_cold() } else { failure })?;
         if compared.stopped {
             return Err(interruption::of_cold());

@@ -55,7 +55,7 @@ pub struct Input<'a> {
 
 /// The diagnosis.
 pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
-    let level = input.ended.map_or(Level::P95, |ended| ended.level);
+    let level = |blocks| input.ended.map_or(Level::P95, |ended| ended.level(blocks));
     let judged = judge(input.comparison, JUDGED_BY, level).map_err(failed(Kind::Machine))?;
     let mut unavailable = input.found.unavailable.clone();
     unavailable.push(declared::PAST_THE_LAB.because(
@@ -76,7 +76,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
             conditions: input.conditions.clone(),
             judged_by: JUDGED_BY,
             error_rate: input.ended.map(Ended::error_rate),
-            interval_level: input.ended.map(|ended| ended.level.fraction()),
+            interval_level: input.ended.map(Ended::interval_level),
             arms: input
                 .arms
                 .iter()
@@ -144,7 +144,7 @@ fn notes(input: &Input<'_>) -> Vec<String> {
     ));
     if input.untried.is_none() {
         notes.push("the plan was made from other launches than those that judge it".to_owned());
-        notes.extend(input.ended.and_then(|ended| ended.why.clone()));
+        notes.extend(input.ended.into_iter().flat_map(|ended| ended.notes.clone()));
         notes.extend(sham_reads(input));
         let missing = input.comparison.results.iter().find_map(|result| result.missing_children(Metric::Cpu));
         notes.extend(missing.map(str::to_owned));

@@ -110,7 +110,7 @@ pub struct LaunchSummary {
     pub ready: String,
     /// Seed of the order of the launches.
     pub seed: u64,
-    /// Blocks; each holds one launch of every arm.
+    /// Blocks; each holds one launch of every arm that has not ended. An arm ends when no fix that is open is compared with it.
     pub blocks: u32,
     /// Conditions of all launches: the lab, its mount options, limits.
     pub conditions: Vec<String>,
@@ -123,7 +123,8 @@ pub struct LaunchSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_rate: Option<f64>,
     /// Level of each interval that decides, of `measured` and `against_sham`, as a fraction: so high that those of all arms and of all looks at
-    /// the launches hold together with a chance of 1 - `error_rate`. Medians of arms have 95 % each. Null as `error_rate`.
+    /// the launches hold together with a chance of 1 - `error_rate`. Of arms that took part in all blocks; each verdict has its own. Medians
+    /// of arms have 95 % each. Null as `error_rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_level: Option<f64>,
     /// The arms.
@@ -159,11 +160,11 @@ pub struct ArmSummary {
     pub title: String,
     /// What it is for.
     pub role: ArmRole,
-    /// Time to ready in milliseconds, by block; null for a launch that was discarded or failed.
+    /// Time to ready in milliseconds, by block that the arm took part in; null for a launch that was discarded or failed.
     pub samples_ms: Vec<Option<f64>>,
     /// Median of the samples; null when no launch counts.
     pub median: Option<Quantity>,
-    /// CPU time of the process tree in milliseconds, by block.
+    /// CPU time of the process tree in milliseconds, by block that the arm took part in.
     #[serde(default)]
     pub cpu_samples_ms: Vec<Option<f64>>,
     /// Its median.

@@ -92,6 +92,10 @@ pub struct Verdict {
     /// or less. Null where there is no sham of its kind, or no pair with it.
     #[serde(default)]
     pub against_sham: Option<Quantity>,
+    /// Level of the intervals of `measured` and `against_sham`, as a fraction: that of the look after which the arm ended. Null where
+    /// nothing was measured, and in diagnoses of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_level: Option<f64>,
     /// Smallest change that this comparison could have shown.
     pub minimum_detectable_effect: Option<Quantity>,
     /// Pairs of launches compared.

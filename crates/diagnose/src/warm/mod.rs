@@ -108,8 +108,8 @@ fn compare(
     }
     let judged = trial.arms.iter().map(|one| one.arm.clone()).collect();
     let blocks = Blocks::new(case, judged, planned, summary::JUDGED_BY, limit, whole);
-    let enough = |results: &[ArmResult], done| blocks.enough(results, done);
-    let compared = trial.compare(conditions, planned, case.seed, case.progress, enough).map_err(kept)?;
+    let next = |results: &[ArmResult], done| blocks.next(results, done);
+    let compared = trial.compare(conditions, planned, case.seed, case.progress, next).map_err(kept)?;
     if compared.stopped {
         return Err(interruption::of_warm());
     }

@@ -62,7 +62,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
             conditions: conditions(input),
             judged_by: JUDGED_BY,
             error_rate: input.compared.map(|(_, ended)| ended.error_rate()),
-            interval_level: input.compared.map(|(_, ended)| ended.level.fraction()),
+            interval_level: input.compared.map(|(_, ended)| ended.interval_level()),
             arms: arms.map(|(arm, result)| arm_summary(&arm.arm, result)).collect(),
         },
         time: found.time.clone().into_iter().collect(),
@@ -82,7 +82,7 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
 
 /// Verdicts of the arms that were launched.
 fn judged(input: &Input<'_>, compared: &Comparison, ended: &Ended) -> Result<Vec<Verdict>, Failure> {
-    let judge = |metric| judge(compared, metric, ended.level).map_err(failed(Kind::Machine));
+    let judge = |metric| judge(compared, metric, |blocks| ended.level(blocks)).map_err(failed(Kind::Machine));
     let deciding = judge(JUDGED_BY)?;
     let beside: Vec<(Metric, Vec<Judgement>)> =
         BESIDE.into_iter().map(|metric| Ok((metric, judge(metric)?))).collect::<Result<_, Failure>>()?;
@@ -157,7 +157,7 @@ fn notes(input: &Input<'_>, verdicts: &[Verdict]) -> Vec<String> {
     if let Some((compared, ended)) = input.compared {
         notes.extend(not_wholly_warm(compared));
         notes.extend(missing_children(compared).map(str::to_owned));
-        notes.extend(ended.why.clone());
+        notes.extend(ended.notes.clone());
     }
     if input.compared.is_some() {
         notes.push("findings, and what fixes set, come from another launch than those that judge them".to_owned());

@@ -197,6 +197,7 @@ fn a_screen_tells_both_and_what_was_not_tried() {
         outcome: Outcome::NotTestable,
         measured: None,
         against_sham: None,
+        interval_level: None,
         reason: "its launches take some 9 min".to_owned(),
         ..verdict
     };

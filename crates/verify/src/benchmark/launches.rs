@@ -7,8 +7,8 @@
 use super::arms::LaunchArm;
 use crate::conditions::Conditions;
 use crate::{
-    Arm, ArmResult, Comparison, ComparisonError, HostCounters, Measured, Metric, Moment, Sample, compare_until,
-    measures,
+    Arm, ArmResult, Comparison, ComparisonError, HostCounters, Made, Measured, Metric, Moment, NextBlock, Sample,
+    compare_until, measures,
 };
 use slowpath_experiment::design;
 use slowpath_launch::{EndPolicy, ProcessLauncher, ReadyWhen, StdioPolicy};
@@ -17,21 +17,21 @@ use slowpath_session::target::{Target, launcher, not_ready};
 use slowpath_session::{Progress, interrupt};
 use std::ffi::OsString;
 
-/// Runs `most` blocks, or until `enough(results, blocks done)`.
+/// Runs `most` blocks, or until `enough(results, blocks done)`: all arms end together.
 pub fn compared(
     arms: &[LaunchArm],
     conditions: &mut Conditions,
     most: usize,
     seed: u64,
     progress: &dyn Progress,
-    enough: impl FnMut(&[ArmResult], usize) -> bool,
+    mut enough: impl FnMut(&[ArmResult], usize) -> bool,
 ) -> Result<Comparison, Failure> {
     let launched = arms.iter().map(|arm| Launched { arm: arm.described(), target: &arm.target, padding: 0 });
     let mut launches = Launches::new(launched.collect(), conditions, seed);
     if launches.conditions.is_warm() {
         launches.warm_up(progress)?;
     }
-    launches.compare(most, progress, enough)
+    launches.compare(most, progress, |results, blocks| NextBlock::unless(enough(results, blocks)))
 }
 
 /// The failure of a comparison that was given up; `hint` is for an arm that never got ready.
@@ -107,7 +107,7 @@ impl<'a> Launches<'a> {
         Ok(())
     }
 
-    /// Runs `most` blocks of all arms, or until `enough(results, blocks done)`.
+    /// Runs `most` blocks of all arms, or what `next(results, blocks done)` says.
     ///
     /// # Errors
     /// As [`compare_until`].
@@ -115,20 +115,19 @@ impl<'a> Launches<'a> {
         mut self,
         most: usize,
         progress: &dyn Progress,
-        enough: impl FnMut(&[ArmResult], usize) -> bool,
+        next: impl FnMut(&[ArmResult], usize) -> NextBlock,
     ) -> Result<Comparison, Failure> {
-        let (width, seed) = (self.arms.len().max(1), self.seed);
+        let seed = self.seed;
         compare_until(
             self.arms.iter().map(|launched| launched.arm.clone()).collect(),
             most,
             seed,
             |arm, block| self.one(arm, block),
-            |done, _| {
-                let blocks = done.div_ceil(width);
-                progress.step(&format!("block {blocks} of at most {most}: {done} launches"));
+            |Made { block, launches, .. }| {
+                progress.step(&format!("block {block} of at most {most}: {launches} launches"));
                 !interrupt::requested()
             },
-            enough,
+            next,
         )
         .map_err(|error| comparison_failure(error, HINT))
     }

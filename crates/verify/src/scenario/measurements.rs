@@ -6,7 +6,7 @@
 use super::round::{self, Ended, Plan, Round};
 use super::settings::ScenarioSettings;
 use crate::benchmark::{self, LaunchArm};
-use crate::{Comparison, HostCounters, Measured, Metric, Sample, compare_until};
+use crate::{Comparison, HostCounters, Made, Measured, Metric, NextBlock, Sample, compare_until};
 use slowpath_browse::Page;
 use slowpath_experiment::design;
 use slowpath_session::failure::{Failure, Kind};
@@ -68,18 +68,16 @@ pub(super) fn measure_all(
         }
     }
     let began = Instant::now();
-    let width = arms.len().max(1);
     let comparison = compare_until(
         arms.iter().map(LaunchArm::described).collect(),
         most,
         settings.seed,
         |arm, block| one(arm, block, &mut rounds[arm][block]),
-        |done, _| {
-            let number = done.div_ceil(width);
-            progress.step(&format!("round {number} of {most}: {done} browsers visited {} pages", pages.len()));
+        |Made { block, launches, .. }| {
+            progress.step(&format!("round {block} of {most}: {launches} browsers visited {} pages", pages.len()));
             !interrupt::requested()
         },
-        |_, _| began.elapsed() >= settings.max_time,
+        |_, _| NextBlock::unless(began.elapsed() >= settings.max_time),
     )
     .map_err(|error| benchmark::comparison_failure(error, "`--timeout SECONDS` allows the start and each page more"))?;
     let why = match (comparison.stopped, comparison.blocks) {

@@ -5,7 +5,7 @@
 
 use super::Tried;
 use crate::benchmark::{HINT, comparison_failure};
-use crate::comparison::{Arm, ArmResult, Comparison, Measured, Role, Sample, compare_until};
+use crate::comparison::{Arm, ArmResult, Comparison, Made, Measured, NextBlock, Role, Sample, compare_until};
 use crate::declared_arms::{self, DeclaredArm, SHAM_EMPTY, SHAM_READAHEAD, SHAM_UNRELATED};
 use crate::lab_launch::{LaunchInLab, cold, warm};
 use crate::lab_session::{InLab, UNRELATED, lab_failure};
@@ -166,7 +166,7 @@ impl<'a> ColdLaunches<'a> {
         Self { target, lab, plans, at_least, pages, settings, kept: None }
     }
 
-    /// Runs `most` blocks of all arms, or until `enough(results, blocks done)`.
+    /// Runs `most` blocks of all arms, or what `next(results, blocks done)` says.
     ///
     /// # Errors
     /// As [`compare_until`].
@@ -176,18 +176,18 @@ impl<'a> ColdLaunches<'a> {
         most: usize,
         seed: u64,
         progress: &dyn Progress,
-        enough: impl FnMut(&[ArmResult], usize) -> bool,
+        next: impl FnMut(&[ArmResult], usize) -> NextBlock,
     ) -> Result<Comparison, Failure> {
         compare_until(
             arms.iter().map(|one| one.arm.clone()).collect(),
             most,
             seed,
             |arm, _| self.one(&arms[arm]),
-            |done, total| {
-                progress.count("comparing launches", done, total);
+            |Made { launches, planned, .. }| {
+                progress.count("comparing launches", launches, planned);
                 !interrupt::requested()
             },
-            enough,
+            next,
         )
         .map_err(|error| comparison_failure(error, HINT))
     }

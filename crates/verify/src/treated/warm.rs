@@ -11,7 +11,7 @@ use super::files::mounts;
 use super::python_preload::{self, PythonPreloads};
 use super::regenerated::{self, Regenerated};
 use crate::benchmark::{Launched, Launches};
-use crate::comparison::{Arm, ArmResult, Comparison, Role};
+use crate::comparison::{Arm, ArmResult, Comparison, NextBlock, Role};
 use crate::conditions::Conditions;
 use crate::declared_arms::{DeclaredArm, SHAM_ENVIRONMENT, SHAM_FILES, SHAM_REGENERATED, UNTREATED};
 use slowpath_fix::{TreatedFile, Treatment, sham_environment};
@@ -68,7 +68,7 @@ impl WarmTrial {
         Ok(Self { arms, failing: reasons(made).chain(reasons(imports)).collect() })
     }
 
-    /// Runs `most` blocks of all arms, or until `enough(results, blocks done)`.
+    /// Runs `most` blocks of all arms, or what `next(results, blocks done)` says.
     ///
     /// # Errors
     /// As [`Launches::compare`].
@@ -78,9 +78,9 @@ impl WarmTrial {
         most: usize,
         seed: u64,
         progress: &dyn Progress,
-        enough: impl FnMut(&[ArmResult], usize) -> bool,
+        next: impl FnMut(&[ArmResult], usize) -> NextBlock,
     ) -> Result<Comparison, Failure> {
-        launches(&self.arms, conditions, seed).compare(most, progress, enough)
+        launches(&self.arms, conditions, seed).compare(most, progress, next)
     }
 }
 

@@ -63,6 +63,7 @@ pub fn verdict(arm: &str, outcome: Outcome, predicted: Option<f64>, measured: Op
         predicted: predicted.map(|value| Quantity::exact(value, Unit::Ms)),
         measured: measured.map(|(value, low, high)| ms(value, low, high)),
         against_sham: None,
+        interval_level: None,
         minimum_detectable_effect: Some(Quantity::exact(40.0, Unit::Ms)),
         pairs: 19,
         discarded: 1,
@@ -125,6 +126,7 @@ pub fn diagnosis() -> Diagnosis {
             Verdict {
                 fix: Some("preload_plan".to_owned()),
                 against_sham: Some(ms(-815.0, -893.0, -744.0)),
+                interval_level: Some(0.99),
                 ..verdict("preload_plan", Outcome::Helps, Some(-700.0), Some((-821.0, -900.0, -750.0)))
             },
             verdict("empty_plan", Outcome::Inconclusive, None, Some((6.0, -50.0, 61.0))),
@@ -185,6 +187,7 @@ pub fn warm() -> Diagnosis {
             fix: decision.map(|_| arm.to_owned()),
             decision,
             against_sham: decision.map(|_| ms(measured.0 + 0.7, measured.1 - 0.5, measured.2 + 1.2)),
+            interval_level: Some(0.99),
             beside: beside(ms(-0.4, -3.0, 2.0), faults),
             ..verdict(arm, outcome, predicted, Some(measured))
         };
