@@ -4,7 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use serde::de::Visitor;
+use serde::de::{Error as _, Visitor};
+use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Between main and launcher, which speak a binary format, the bytes as they are.
@@ -81,14 +82,46 @@ pub(crate) mod pairs {
     use super::*;
 
     pub(crate) fn serialize<S: Serializer>(pairs: &[(OsString, OsString)], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(pairs.iter().map(|(a, b)| (Borrowed(a), Borrowed(b))))
+        if serializer.is_human_readable() {
+            return serializer.collect_seq(pairs.iter().map(|(a, b)| (Borrowed(a), Borrowed(b))));
+        }
+        serializer.serialize_bytes(&packed(pairs).ok_or_else(|| S::Error::custom("a string of 4 GiB"))?)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<(OsString, OsString)>, D::Error> {
-        let pairs = Vec::<(Owned, Owned)>::deserialize(deserializer)?;
-        Ok(pairs.into_iter().map(|(a, b)| (a.0, b.0)).collect())
+        if deserializer.is_human_readable() {
+            let pairs = Vec::<(Owned, Owned)>::deserialize(deserializer)?;
+            return Ok(pairs.into_iter().map(|(a, b)| (a.0, b.0)).collect());
+        }
+        let packed = Owned::deserialize(deserializer)?.0;
+        unpacked(packed.as_bytes()).ok_or_else(|| D::Error::custom("pairs of strings that end too early"))
+    }
+
+    /// All strings in one, each behind its length: every launch waits for its environment to be written and read, and taking its
+    /// variables one by one takes a serializer longer than all the rest of an order.
+    fn packed(pairs: &[(OsString, OsString)]) -> Option<Vec<u8>> {
+        let mut packed = Vec::with_capacity(pairs.iter().map(|(a, b)| a.len() + b.len() + 8).sum());
+        for text in pairs.iter().flat_map(|(a, b)| [a, b]) {
+            packed.extend_from_slice(&u32::try_from(text.len()).ok()?.to_le_bytes());
+            packed.extend_from_slice(text.as_bytes());
+        }
+        Some(packed)
+    }
+
+    fn unpacked(mut packed: &[u8]) -> Option<Vec<(OsString, OsString)>> {
+        let mut next = || {
+            let (length, rest) = packed.split_first_chunk::<4>()?;
+            let (text, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+            packed = rest;
+            Some(OsStr::from_bytes(text).to_owned())
+        };
+        let mut pairs = Vec::new();
+        while let Some(first) = next() {
+            pairs.push((first, next()?));
+        }
+        packed.is_empty().then_some(pairs)
     }
 }
 
@@ -123,5 +156,23 @@ mod tests {
         let bytes = crate::wire::encoded(&words).unwrap();
         assert_eq!(crate::wire::decoded::<Words>(&bytes).unwrap(), words);
         assert!(crate::wire::decoded::<Words>(&bytes[..bytes.len() - 1]).is_err());
+        let none = Words(Vec::new(), Vec::new());
+        assert_eq!(crate::wire::decoded::<Words>(&crate::wire::encoded(&none).unwrap()).unwrap(), none);
+    }
+
+    #[test]
+    fn pairs_whose_lengths_do_not_fit_are_refused() {
+        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        struct Pairs(#[serde(with = "pairs")] Vec<(OsString, OsString)>);
+        #[derive(Serialize)]
+        struct Bytes<'a>(#[serde(serialize_with = "raw")] &'a [u8]);
+        fn raw<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.serialize_bytes(bytes)
+        }
+        let read = |bytes: &[u8]| crate::wire::decoded::<Pairs>(&crate::wire::encoded(&Bytes(bytes)).unwrap());
+        assert_eq!(read(b"\x01\0\0\0a\x02\0\0\0bc").unwrap(), Pairs(vec![("a".into(), "bc".into())]));
+        for wrong in [&b"\x01"[..], b"\x02\0\0\0a", b"\x01\0\0\0a", b"\x01\0\0\0a\x02\0\0\0b", b"\xff\xff\xff\xff"] {
+            assert!(read(wrong).is_err(), "{wrong:?}");
+        }
     }
 }

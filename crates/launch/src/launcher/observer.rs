@@ -240,10 +240,10 @@ impl Observer<'_> {
                 }
                 self.first_thread = self.first_thread.or_else(|| tree::first_thread(self.target));
                 // Without a child it has no descendant either: orphans come to it.
-                self.usage.lacks_children |= !self.childless && tree::any_ignores_ends();
-                if self.spec.memory {
-                    self.memory = self.work.looking(tree::memory);
-                    self.memory.retain(|process| Some(process.pid) != self.tracer);
+                if !self.childless {
+                    let look = self.work.looking(|| tree::look(self.spec.memory));
+                    self.usage.lacks_children |= look.any_ignores_ends;
+                    self.memory = look.memory.into_iter().filter(|one| Some(one.pid) != self.tracer).collect();
                 }
             }
             if let Some(cause) = self.decide(sys::monotonic()) {

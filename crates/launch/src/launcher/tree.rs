@@ -5,6 +5,7 @@ use slowpath_process::{StatLine, size_field, status_field};
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::sys::{self, Reaped};
@@ -42,57 +43,70 @@ pub(crate) fn end(limit: Duration, mut reaped: impl FnMut(Reaped)) -> Vec<i32> {
     }
 }
 
-/// Memory of every descendant that lives, in the order of the pids. A process can hold the lock of its own memory map, for which this
-/// waits: the guardian looks how long ([`super::work::LONGEST_LOOK`]).
-pub(crate) fn memory() -> Vec<ProcessMemory> {
-    let mut pids = descendants();
-    pids.sort_unstable();
-    pids.into_iter().filter_map(memory_of).collect()
+/// What the descendants of the calling process are like.
+#[derive(Debug, Default)]
+pub(crate) struct Look {
+    /// Memory of each that lives, in the order of the pids.
+    pub(crate) memory: Vec<ProcessMemory>,
+    /// Whether any has the kernel reap its children ([`ignores_ends`]).
+    pub(crate) any_ignores_ends: bool,
 }
 
-fn memory_of(pid: i32) -> Option<ProcessMemory> {
-    // Bytes of a name need not be UTF-8.
-    let read = |file: &str| kernel_text(pid, file).ok();
-    let status = read("status")?;
-    let status = String::from_utf8_lossy(&status);
-    let pss = read("smaps_rollup").and_then(|text| size_field(&String::from_utf8_lossy(&text), "Pss"));
-    let name = status_field(&status, "Name")?.to_owned();
+/// Looks at every descendant once, and at its memory where that is asked for. A process can hold the lock of its own memory map, for
+/// which this waits: the guardian looks how long ([`super::work::LONGEST_LOOK`]).
+pub(crate) fn look(with_memory: bool) -> Look {
+    let mut look = Look::default();
+    let mut pids = descendants();
+    pids.sort_unstable();
+    for pid in pids {
+        let Some(status) = kernel_text(pid, "status") else { continue };
+        look.any_ignores_ends |= ignores(&status);
+        look.memory.extend(with_memory.then(|| memory_of(pid, &status)).flatten());
+    }
+    look
+}
+
+fn memory_of(pid: i32, status: &str) -> Option<ProcessMemory> {
+    let pss = kernel_text(pid, "smaps_rollup").and_then(|text| size_field(&text, "Pss"));
+    let name = status_field(status, "Name")?.to_owned();
     // A zombie has no memory and no such line.
-    Some(ProcessMemory { pid, name, peak_rss: size_field(&status, "VmHWM")?, pss })
+    Some(ProcessMemory { pid, name, peak_rss: size_field(status, "VmHWM")?, pss })
 }
 
 /// Times of a process's first thread, also of one that has ended and was not reaped.
 pub(crate) fn first_thread(pid: i32) -> Option<ThreadTimes> {
-    let text = kernel_text(pid, "schedstat").ok()?;
-    let text = String::from_utf8_lossy(&text);
+    let text = kernel_text(pid, "schedstat")?;
     let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
     Some(ThreadTimes { on_cpu: numbers.next()?.ok()?, run_delay: numbers.next()?.ok()? })
 }
 
-/// A short file of a process, whole: into one buffer, for every launch waits for it. Without a size (proc(5) has none) it would be read
-/// in pieces that begin with 32 bytes.
-fn kernel_text(pid: i32, name: &str) -> io::Result<Vec<u8>> {
+fn kernel_text(pid: i32, name: &str) -> Option<String> {
+    short_text(Path::new(&format!("/proc/{pid}/{name}"))).ok()
+}
+
+/// A short file of the kernel, whole: into one buffer, for every launch waits for it. A reader of files asks for the size first (proc(5)
+/// has none) and then reads pieces that begin with 32 bytes. Bytes of a name need not be UTF-8.
+fn short_text(path: &Path) -> io::Result<String> {
     let mut text = Vec::with_capacity(4096);
-    File::open(format!("/proc/{pid}/{name}"))?.read_to_end(&mut text)?;
-    Ok(text)
+    // `take` hides that it is a file.
+    File::open(path)?.take(u64::MAX).read_to_end(&mut text)?;
+    Ok(String::from_utf8(text).unwrap_or_else(|bytes| String::from_utf8_lossy(bytes.as_bytes()).into_owned()))
 }
 
 /// Whether a process has the kernel reap its children, also one that has ended and was not reaped. The flag `SA_NOCLDWAIT` does the same,
 /// and does not show.
 pub(crate) fn ignores_ends(pid: i32) -> bool {
-    let status = kernel_text(pid, "status").unwrap_or_default();
-    ignored(&String::from_utf8_lossy(&status)).is_some_and(|signals| signals >> (libc::SIGCHLD - 1) & 1 == 1)
+    kernel_text(pid, "status").is_some_and(|status| ignores(&status))
+}
+
+fn ignores(status: &str) -> bool {
+    ignored(status).is_some_and(|signals| signals >> (libc::SIGCHLD - 1) & 1 == 1)
 }
 
 /// The line `SigIgn:`, a bit for each signal (proc_pid_status(5)).
 fn ignored(status: &str) -> Option<u64> {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
     u64::from_str_radix(mask.trim(), 16).ok()
-}
-
-/// Whether any descendant of the calling process does.
-pub(crate) fn any_ignores_ends() -> bool {
-    descendants().into_iter().any(ignores_ends)
 }
 
 /// The descendants of the calling process, parents before children.
@@ -131,7 +145,7 @@ fn reachable(from: i32, children: impl Fn(i32) -> Vec<i32>) -> Vec<i32> {
 fn children(pid: i32) -> Option<Vec<i32>> {
     let mut found = Vec::new();
     for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
-        let text = fs::read_to_string(thread.path().join("children")).ok()?;
+        let text = short_text(&thread.path().join("children")).ok()?;
         found.extend(text.split_ascii_whitespace().filter_map(|word| word.parse::<i32>().ok()));
     }
     Some(found)
@@ -176,7 +190,7 @@ mod tests {
         let found = loop {
             // Right after its exec it has touched next to nothing.
             let is_it = |one: &ProcessMemory| one.pid == child.id() as i32 && one.name == "sleep";
-            if let Some(found) = memory().into_iter().find(|one| is_it(one) && one.peak_rss > 100 << 10) {
+            if let Some(found) = look(true).memory.into_iter().find(|one| is_it(one) && one.peak_rss > 100 << 10) {
                 break found;
             }
         };
