@@ -70,6 +70,13 @@ fleet-spark: ## field data on a real Spark cluster: master and two workers on lo
 fleet-clickhouse: ## field data on Debian's ClickHouse server, started on loopback
 	@scripts/fleet-clickhouse.sh
 
+# Of the commands that take long, those of the lines: make screens PAGE=docs/tour.md LINES="228"
+PAGE ?= docs/tour.md
+LINES ?=
+.PHONY: screens
+screens: setup build ## run the commands that a page shows, and put what they print there (needs root)
+	cargo run --quiet --locked -p slowpath-house --example screens -- target/release $(PAGE) $(LINES)
+
 .PHONY: bench
 bench: setup build ## measurements beside other tools, results to docs/measurements (needs root)
 	@scripts/measure.sh bench

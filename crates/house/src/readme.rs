@@ -24,6 +24,8 @@ pub struct Block {
     pub run: Run,
     /// The commands in order.
     pub commands: Vec<String>,
+    /// How many lines there are between the fences.
+    length: usize,
 }
 
 /// All blocks of a text.
@@ -59,7 +61,7 @@ pub fn blocks(text: &str) -> Result<Vec<Block>, String> {
                 if commands.is_empty() {
                     return Err(format!("line {}: the block has no line that begins with `$ `", at + 1));
                 }
-                blocks.push(Block { line: at + 1, run, commands });
+                blocks.push(Block { line: at + 1, run, commands, length: body.len() });
             }
             comment = None;
         } else if let Some(word) = line.strip_prefix("<!-- run:").and_then(|rest| rest.strip_suffix("-->")) {
@@ -69,6 +71,32 @@ pub fn blocks(text: &str) -> Result<Vec<Block>, String> {
         }
     }
     Ok(blocks)
+}
+
+/// The text with what `printed(block, command)` says under each command of the blocks that `wanted` names, in place of what stands there.
+///
+/// # Errors
+/// Those of [`blocks`] and of `printed`.
+pub fn with_output(
+    text: &str,
+    wanted: impl Fn(&Block) -> bool,
+    mut printed: impl FnMut(&Block, &str) -> Result<String, String>,
+) -> Result<String, String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut made = String::new();
+    let mut next = 0;
+    let add = |lines: &[&str], made: &mut String| lines.iter().for_each(|line| *made += &format!("{line}\n"));
+    for block in blocks(text)?.iter().filter(|block| wanted(block)) {
+        add(&lines[next..block.line], &mut made);
+        for command in &block.commands {
+            let output = printed(block, command)?;
+            made += &format!("$ {command}\n");
+            add(&output.trim_end().lines().map(str::trim_end).collect::<Vec<_>>(), &mut made);
+        }
+        next = block.line + block.length;
+    }
+    add(&lines[next..], &mut made);
+    Ok(made)
 }
 
 fn commands(body: &[&str]) -> Vec<String> {
@@ -98,7 +126,18 @@ mod tests {
     fn commands_are_read_with_their_continuation_and_without_their_output() {
         let text = "<!-- run: needs-root -->\n\n```console\n$ a \\\n  b\nout\n$ c\n```\n```rust\nlet x;\n```\n";
         let found = blocks(text).unwrap();
-        assert_eq!(found, [Block { line: 3, run: Run::NeedsRoot, commands: vec!["a \\\n  b".into(), "c".into()] }]);
+        let commands = vec!["a \\\n  b".into(), "c".into()];
+        assert_eq!(found, [Block { line: 3, run: Run::NeedsRoot, commands, length: 4 }]);
+    }
+
+    #[test]
+    fn what_commands_print_takes_the_place_of_what_stood_under_them_and_nothing_else_changes() {
+        let text = "# a\n<!-- run: yes -->\n```console\n$ a \\\n  b\nold\n$ c\n```\nwords\n<!-- run: long -->\n```console\n$ d\nkept\n```\n";
+        let said = |_: &Block, command: &str| Ok(format!("new {}  \n\n", command.len()));
+        let made = with_output(text, |block| block.run == Run::Yes, said).unwrap();
+        assert_eq!(made, text.replace("old\n$ c\n", "new 7\n$ c\nnew 1\n"));
+        assert_eq!(with_output(text, |_| false, said).unwrap(), text);
+        assert!(with_output(text, |_| true, |_, _| Err("no".to_owned())).is_err());
     }
 
     #[test]
