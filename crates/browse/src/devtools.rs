@@ -124,15 +124,15 @@ fn left(deadline: Instant) -> io::Result<Duration> {
 }
 
 /// What a message says to the call with this number; `None` when it is about something else.
-pub(crate) fn answer(mut told: Value, call: u64) -> Option<Result<Value, String>> {
-    if told.get("id").and_then(Value::as_u64) != Some(call) {
+pub(crate) fn answer(mut message: Value, call: u64) -> Option<Result<Value, String>> {
+    if message.get("id").and_then(Value::as_u64) != Some(call) {
         return None;
     }
-    if let Some(error) = told.get("error") {
+    if let Some(error) = message.get("error") {
         let why = error.get("message").and_then(Value::as_str).unwrap_or("no reason given");
         return Some(Err(why.to_owned()));
     }
-    Some(Ok(told.get_mut("result").map(Value::take).unwrap_or(Value::Null)))
+    Some(Ok(message.get_mut("result").map(Value::take).unwrap_or(Value::Null)))
 }
 
 #[cfg(test)]

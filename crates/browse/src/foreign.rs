@@ -8,8 +8,8 @@ use std::path::Path;
 pub fn browser(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     visit::visit(&text);
-    if let Ok(told) = serde_json::from_str::<Value>(&text)
-        && let Some(Ok(answer)) = devtools::answer(told, 1)
+    if let Ok(message) = serde_json::from_str::<Value>(&text)
+        && let Some(Ok(answer)) = devtools::answer(message, 1)
         && let Some(value) = answer.pointer("/result/value").and_then(Value::as_str)
     {
         visit::visit(value);

@@ -23,20 +23,20 @@ struct Navigation {
 /// From the entry of Navigation Timing as JSON, with the entries of Paint Timing by name under `paint`. `None` for
 /// anything else, and for a page that was not loaded.
 pub(crate) fn visit(json: &str) -> Option<Visit> {
-    let told: Navigation = serde_json::from_str(json).ok()?;
-    if told.load_event_end <= 0.0 {
+    let navigation: Navigation = serde_json::from_str(json).ok()?;
+    if navigation.load_event_end <= 0.0 {
         return None;
     }
-    let paint = |name: &str| told.paint.get(name).copied().unwrap_or(0.0);
+    let paint = |name: &str| navigation.paint.get(name).copied().unwrap_or(0.0);
     let all = [
-        (Milestone::Request, told.request_start),
-        (Milestone::FirstByte, told.response_start),
-        (Milestone::LastByte, told.response_end),
-        (Milestone::Interactive, told.dom_interactive),
-        (Milestone::ContentLoaded, told.dom_content_loaded_event_end),
+        (Milestone::Request, navigation.request_start),
+        (Milestone::FirstByte, navigation.response_start),
+        (Milestone::LastByte, navigation.response_end),
+        (Milestone::Interactive, navigation.dom_interactive),
+        (Milestone::ContentLoaded, navigation.dom_content_loaded_event_end),
         (Milestone::FirstPaint, paint("first-paint")),
         (Milestone::FirstContentfulPaint, paint("first-contentful-paint")),
-        (Milestone::Load, told.load_event_end),
+        (Milestone::Load, navigation.load_event_end),
     ];
     // 0 is how the specification says "not reached".
     Some(all.into_iter().filter(|(_, ms)| *ms > 0.0 && *ms < LONGEST_MS).collect())
@@ -50,10 +50,10 @@ mod tests {
     fn what_was_not_reached_is_left_out_and_nonsense_is_refused() {
         let json = r#"{"name":"x","requestStart":1.5,"responseStart":4,"responseEnd":5,"domInteractive":30.25,
             "domContentLoadedEventEnd":31,"loadEventEnd":44,"paint":{"first-paint":60.5}}"#;
-        let told = visit(json).unwrap();
-        assert_eq!(told.get(&Milestone::Interactive), Some(&30.25));
-        assert_eq!(told.get(&Milestone::FirstPaint), Some(&60.5));
-        assert_eq!(told.get(&Milestone::FirstContentfulPaint), None);
+        let visited = visit(json).unwrap();
+        assert_eq!(visited.get(&Milestone::Interactive), Some(&30.25));
+        assert_eq!(visited.get(&Milestone::FirstPaint), Some(&60.5));
+        assert_eq!(visited.get(&Milestone::FirstContentfulPaint), None);
         assert_eq!(visit(&json.replace("\"loadEventEnd\":44", "\"loadEventEnd\":0")), None);
         let huge = visit(&json.replace("60.5", "1e300")).unwrap();
         assert_eq!(huge.get(&Milestone::FirstPaint), None);

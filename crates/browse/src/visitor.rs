@@ -22,12 +22,12 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// another page is still there.
 const ASK: &str = "new Promise(done => {
   if (location.href !== URL_OF_PAGE) { done(''); return; }
-  const told = () => {
+  const report = () => {
     const navigation = performance.getEntriesByType('navigation')[0];
     const paint = Object.fromEntries(performance.getEntriesByType('paint').map(entry => [entry.name, entry.startTime]));
     done(JSON.stringify({...navigation.toJSON(), paint}));
   };
-  const loaded = () => setTimeout(told, 50);
+  const loaded = () => setTimeout(report, 50);
   if (document.readyState === 'complete') loaded(); else addEventListener('load', loaded);
 })";
 
@@ -41,11 +41,11 @@ impl Visitor {
         let deadline = Instant::now() + limit;
         let mut devtools = DevTools::new(socket);
         let tab = devtools.call(None, "Target.createTarget", json!({ "url": "about:blank" }), deadline);
-        let target = text(&tab.map_err(told("Target.createTarget"))?, "targetId", "Target.createTarget")?;
+        let target = text(&tab.map_err(refused("Target.createTarget"))?, "targetId", "Target.createTarget")?;
         // Flat: messages of the tab come with the name of its session, beside those of the browser.
         let params = json!({ "targetId": target, "flatten": true });
         let session = devtools.call(None, "Target.attachToTarget", params, deadline);
-        let session = text(&session.map_err(told("Target.attachToTarget"))?, "sessionId", "Target.attachToTarget")?;
+        let session = text(&session.map_err(refused("Target.attachToTarget"))?, "sessionId", "Target.attachToTarget")?;
         Ok(Self { devtools, session })
     }
 
@@ -57,7 +57,7 @@ impl Visitor {
         let deadline = Instant::now() + limit;
         let slow = |error| match error {
             CallError::Broken(VisitError::NoAnswer(_)) => VisitError::TooSlow(limit),
-            error => told("Page.navigate")(error),
+            error => refused("Page.navigate")(error),
         };
         let session = Some(self.session.as_str());
         let answer = self.devtools.call(session, "Page.navigate", json!({ "url": url }), deadline).map_err(slow)?;
@@ -86,7 +86,8 @@ impl Visitor {
     }
 }
 
-fn told(what: &'static str) -> impl Fn(CallError) -> VisitError {
+/// The error of a call that the browser refused, or that got no answer.
+fn refused(what: &'static str) -> impl Fn(CallError) -> VisitError {
     move |error| match error {
         CallError::Refused(problem) => VisitError::Conversation { what, problem },
         CallError::Broken(error) => error,

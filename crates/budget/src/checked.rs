@@ -8,7 +8,7 @@ use slowpath_tables::Unavailable;
 use slowpath_verify::{ArmResult, Measures, Metric};
 use std::collections::BTreeMap;
 
-/// What a recording told.
+/// What a recording showed.
 pub enum Looked {
     /// No limit needed one.
     NotNeeded,
@@ -18,7 +18,7 @@ pub enum Looked {
     Impossible(Vec<Unavailable>),
 }
 
-/// Judges a limit by the launches of one arm and what a recording told; without `looked` what needs a recording is not known.
+/// Judges a limit by the launches of one arm and what a recording showed; without `looked` what needs a recording is not known.
 pub fn judged(limit: &Limit, result: &ArmResult, times: &Times, looked: Option<&Looked>) -> Judged {
     let seen = match looked {
         Some(Looked::Seen(seen)) => Some(seen),

@@ -259,10 +259,10 @@ mod tests {
         .unwrap();
         assert_eq!((budget.cold, budget.runs, budget.max_runs), (Some(Coldness::Evict), 12, Some(50)));
         assert_eq!(budget.ready, Some(ReadyWhen::Line("^up$".to_owned())));
-        let told: Vec<(&str, f64, Unit)> =
+        let read: Vec<(&str, f64, Unit)> =
             budget.limits.iter().map(|limit| (limit.name.as_str(), limit.budget, limit.subject.unit())).collect();
         assert_eq!(
-            told,
+            read,
             [
                 ("wall", 300.0, Unit::Ms),
                 ("cpu_p95", 450.0, Unit::Ms),

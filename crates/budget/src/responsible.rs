@@ -17,7 +17,7 @@ use slowpath_tables::{FaultKind, Nanos, Open, Pages, ProcessKey, Quantity, Unit}
 use slowpath_verify::Metric;
 use std::collections::BTreeMap;
 
-/// Names told for a limit; the others are summed up.
+/// Names listed for a limit; the others are summed up.
 const MOST_NAMED: usize = 5;
 
 /// Who is responsible for the value of a limit.
@@ -273,7 +273,7 @@ ts pid start op  address length dev ino offset
         examine(&tables, &file::parse(&format!("[limits]\n{limits}")).unwrap().limits)
     }
 
-    fn told(responsible: &Responsible) -> Vec<(&str, f64)> {
+    fn listed(responsible: &Responsible) -> Vec<(&str, f64)> {
         responsible.named.iter().map(|share| (share.name.as_str(), share.amount.value)).collect()
     }
 
@@ -289,8 +289,8 @@ ts      duration pid start tid address kind
 2000000 1        7   1     7   65536   minor
 ";
         let seen = seen("minor_faults = 1\nmajor_faults = 0", rows);
-        assert_eq!(told(&seen.responsible[0]), [("/a", 2.0), ("anonymous memory of sh", 1.0)]);
-        assert_eq!(told(&seen.responsible[1]), [("/a", 1.0)]);
+        assert_eq!(listed(&seen.responsible[0]), [("/a", 2.0), ("anonymous memory of sh", 1.0)]);
+        assert_eq!(listed(&seen.responsible[1]), [("/a", 1.0)]);
     }
 
     #[test]
@@ -327,8 +327,8 @@ ts pid start tid op  dev ino page pages asker
 ";
         let seen = seen("cold_bytes = \"1MB\"\nbytes_read = \"1MB\"", rows);
         assert!(seen.cold_bytes.is_known_to_be(5 * 4096), "{:?}", seen.cold_bytes);
-        assert_eq!(told(&seen.responsible[0]), [("/a", 16384.0), ("/b", 4096.0)]);
-        assert_eq!(told(&seen.responsible[1]), told(&seen.responsible[0]));
+        assert_eq!(listed(&seen.responsible[0]), [("/a", 16384.0), ("/b", 4096.0)]);
+        assert_eq!(listed(&seen.responsible[1]), listed(&seen.responsible[0]));
     }
 
     #[test]
@@ -336,7 +336,7 @@ ts pid start tid op  dev ino page pages asker
         let seen = seen("processes = 1", "");
         assert!(seen.processes.is_known_to_be(4), "{:?}", seen.processes);
         assert_eq!(
-            told(&seen.responsible[0]),
+            listed(&seen.responsible[0]),
             [("ls -l", 2.0), ("sh -c x", 1.0), ("sh -c x (fork without exec)", 1.0)]
         );
     }
@@ -353,10 +353,10 @@ ts     pid start tid last utime   stime   run_time
 900000 8   6     8   true 0       0       700000
 ";
         let seen = seen("wall = \"1ms\"\ncpu_p95 = \"1ms\"\nuser = \"1ms\"\npeak_rss = \"1B\"", rows);
-        assert_eq!(told(&seen.responsible[0]), [("/a", 0.5)]);
+        assert_eq!(listed(&seen.responsible[0]), [("/a", 0.5)]);
         // Where the scheduler's counter is not known, the ticks are.
-        assert_eq!(told(&seen.responsible[1]), [("sh -c x", 3.0), ("ls -l", 0.7)]);
-        assert_eq!(told(&seen.responsible[2]), [("sh -c x", 2.0)]);
+        assert_eq!(listed(&seen.responsible[1]), [("sh -c x", 3.0), ("ls -l", 0.7)]);
+        assert_eq!(listed(&seen.responsible[2]), [("sh -c x", 2.0)]);
         assert!(seen.responsible[3].named.is_empty() && seen.responsible[3].note.is_some());
         let nothing = self::seen("wall = \"1ms\"", "");
         assert!(nothing.responsible[0].note.as_ref().unwrap().contains("no time blocked"));

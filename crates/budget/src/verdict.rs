@@ -25,7 +25,7 @@ pub enum Verdict {
     Within,
     /// It is exceeded.
     Exceeded,
-    /// The launches do not tell.
+    /// The launches do not show it.
     Undecided,
     /// It could not be measured here.
     Unavailable,

@@ -34,7 +34,7 @@ static __always_inline void tell(struct task_struct *task, struct task_state *st
 }
 
 /* The whole address space of a task. */
-static __always_inline void tell_layout(struct task_struct *task, struct task_state *state)
+static __always_inline void emit_layout(struct task_struct *task, struct task_state *state)
 {
 	struct bpf_iter_task_vma it;
 	struct vm_area_struct *vma;
@@ -48,8 +48,8 @@ static __always_inline void tell_layout(struct task_struct *task, struct task_st
 }
 
 /* A write to the tree of the task's own areas. Of memory without a file only what mmap and mremap did is sent: heaps and stacks grow
- * all the time. tell_munmap sends what an munmap took, without the free space around it. */
-static __always_inline void tell_write(struct task_struct *task, struct task_state *state, struct ma_state *tree, void *entry)
+ * all the time. emit_munmap sends what an munmap took, without the free space around it. */
+static __always_inline void emit_write(struct task_struct *task, struct task_state *state, struct ma_state *tree, void *entry)
 {
 	int call = current_syscall(task);
 	u64 start = tree->index, length = tree->last + 1 - tree->index;
@@ -66,7 +66,7 @@ static __always_inline void tell_write(struct task_struct *task, struct task_sta
 }
 
 /* What the munmap that the task is in took away. */
-static __always_inline void tell_munmap(struct task_struct *task, struct task_state *state)
+static __always_inline void emit_munmap(struct task_struct *task, struct task_state *state)
 {
 	struct pt_regs *regs = user_registers(task);
 	tell(task, state, MAPPING_UNMAP, PT_REGS_PARM1_SYSCALL(regs), whole_pages(PT_REGS_PARM2_SYSCALL(regs)), 0, 0, 0);

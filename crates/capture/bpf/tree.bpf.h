@@ -47,8 +47,8 @@ struct {
 
 extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
 
-/* A field of a kernel object whose type the verifier does not know (it came out of a table, say). Kernels from 6.2 can be
- * told, and the field is then one load; before, each field is a call that copies it. */
+/* A field of a kernel object whose type the verifier does not know (it came out of a table, say). Kernels from 6.2 take the
+ * type, and the field is then one load; before, each field is a call that copies it. */
 #define TYPED(type, pointer) ((struct type *)bpf_rdonly_cast(pointer, bpf_core_type_id_kernel(struct type)))
 #define FIELD(type, pointer, field)                                                                                    \
 	(bpf_rdonly_cast ? TYPED(type, pointer)->field : BPF_CORE_READ((struct type *)(pointer), field))

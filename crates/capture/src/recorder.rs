@@ -190,7 +190,7 @@ impl Recorder {
         self.started = monotonic_now();
         self.counters_before = Some(self.machine_counters());
         // A child that was made behind the first walk's back is found by the second.
-        self.walk_tasks(which, "present", "tell_present", 2)?;
+        self.walk_tasks(which, "present", "emit_present", 2)?;
         if self.options.walks_stacks() {
             // What it has no room for is counted once more.
             self.areas_counted_twice = self.walk_counts().areas_beyond;

@@ -63,15 +63,15 @@ mod tests {
         write("hpage_pmd_size", "2097152\n");
         assert_eq!(settings_in(place.path()), None);
         write("enabled", "always [madvise] never\n");
-        let told = |enabled: &str, defrag: &str| {
+        let settings = |enabled: &str, defrag: &str| {
             Some(HugePages { enabled: enabled.to_owned(), defrag: defrag.to_owned(), size: Bytes(2 << 20) })
         };
-        assert_eq!(settings_in(place.path()), told("madvise", ""));
+        assert_eq!(settings_in(place.path()), settings("madvise", ""));
         write("defrag", "always defer [madvise] never\n");
         std::fs::create_dir(place.path().join("hugepages-2048kB")).unwrap();
         write("hugepages-2048kB/enabled", "always [inherit] madvise never\n");
-        assert_eq!(settings_in(place.path()), told("madvise", "madvise"));
+        assert_eq!(settings_in(place.path()), settings("madvise", "madvise"));
         write("hugepages-2048kB/enabled", "always inherit madvise [never]\n");
-        assert_eq!(settings_in(place.path()), told("never", "madvise"));
+        assert_eq!(settings_in(place.path()), settings("never", "madvise"));
     }
 }

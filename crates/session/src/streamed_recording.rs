@@ -114,7 +114,7 @@ impl<'a> StreamedRecording<'a> {
         }
         let facts = self.recorder.facts();
         let mut manifest = manifest(&self.subject, &facts, None);
-        tell_memory_cost(&mut manifest, self.memory_cost.as_ref());
+        add_memory_cost(&mut manifest, self.memory_cost.as_ref());
         manifest.counters.extend(self.recorder.cpu_hertz().map(|hertz| (CPU_SAMPLE_HZ.to_owned(), u64::from(hertz))));
         let begin = Begin { manifest, mounts: facts.mounts, lab_dev: facts.lab_dev, audits_stacks: self.audits_stacks };
         self.writer.begin(&begin, hold)?;
@@ -160,7 +160,7 @@ impl<'a> StreamedRecording<'a> {
         if self.last_report.elapsed() >= TELLING {
             self.last_report = Instant::now();
             let Facts { losses, unavailable, .. } = self.recorder.facts();
-            self.writer.tell(SoFar { losses, unavailable });
+            self.writer.so_far(SoFar { losses, unavailable });
         }
         self.writer.pump()
     }
@@ -203,7 +203,7 @@ impl<'a> StreamedRecording<'a> {
             }
             writer.take(recorder.take());
             let Facts { losses, unavailable, .. } = recorder.facts();
-            writer.tell(SoFar { losses, unavailable });
+            writer.so_far(SoFar { losses, unavailable });
             handed_over = writer.pump();
             let is_measured = matches!(memory_cost, Some(Ok(_)));
             measuring = is_measured.then(|| memory_cost::after(subject.identity, recorder)).flatten();
@@ -223,14 +223,14 @@ impl<'a> StreamedRecording<'a> {
             ..manifest(&subject, &raw.facts, stop)
         };
         manifest.counters.extend(rate);
-        tell_memory_cost(&mut manifest, memory_cost.as_ref());
+        add_memory_cost(&mut manifest, memory_cost.as_ref());
         manifest.unavailable.extend(clock_gap(&manifest));
         manifest.unavailable.extend(tables.iter().flat_map(TableMaker::gaps));
         writer.finish(raw.bytes, manifest)
     }
 }
 
-fn tell_memory_cost(manifest: &mut Manifest, measured: Option<&Result<MemoryCost, Unavailable>>) {
+fn add_memory_cost(manifest: &mut Manifest, measured: Option<&Result<MemoryCost, Unavailable>>) {
     match measured {
         Some(Ok(cost)) => manifest.memory_cost = Some(cost.clone()),
         Some(Err(gap)) => manifest.unavailable.push(gap.clone()),

@@ -1,6 +1,6 @@
 //! A program in C that asks for children.
 
-use crate::{CANNOT, FINE, Failed, WRONG, borrowed, cannot, crashed, strings, told};
+use crate::{CANNOT, FINE, Failed, WRONG, borrowed, cannot, crashed, returned, strings};
 use slowpath_zygote::{AskedFilter, AskedIdentity, Client, Ending, Namespace, SpawnError, SpawnRequest, Spawned, Word};
 use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_void};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -103,13 +103,13 @@ pub unsafe extern "C" fn slowpath_zygote_spawn(
     let (socket, given, place) = unsafe { (borrowed(socket), given.as_ref(), child.as_mut()) };
     let Some(place) = place else {
         // SAFETY: as the caller says.
-        return unsafe { told(Err((WRONG, "child is NULL".to_owned())), error) };
+        return unsafe { returned(Err((WRONG, "child is NULL".to_owned())), error) };
     };
     *place = std::ptr::null_mut();
     let done = catch_unwind(AssertUnwindSafe(|| spawned(socket, given)));
     let done = done.unwrap_or_else(|_| Err(crashed())).map(|child| *place = Box::into_raw(Box::new(child)));
     // SAFETY: as the caller says.
-    unsafe { told(done, error) }
+    unsafe { returned(done, error) }
 }
 
 fn spawned(socket: Option<&CStr>, given: Option<&Request>) -> Result<Spawned, Failed> {
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn slowpath_zygote_wait(
     };
     let done = catch_unwind(AssertUnwindSafe(waited)).unwrap_or_else(|_| Err(crashed()));
     // SAFETY: as the caller says.
-    unsafe { told(done, error) }
+    unsafe { returned(done, error) }
 }
 
 /// Has the zygote send it a signal.

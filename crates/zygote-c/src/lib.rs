@@ -70,7 +70,7 @@ unsafe fn strings<'a>(list: *const *const c_char) -> Vec<&'a CStr> {
 ///
 /// # Safety
 /// `place` is null or may be written.
-unsafe fn told(done: Result<(), Failed>, place: *mut *mut c_char) -> c_int {
+unsafe fn returned(done: Result<(), Failed>, place: *mut *mut c_char) -> c_int {
     let (code, text) = match done {
         Ok(()) => (FINE, None),
         // A path in a message may hold a null byte.

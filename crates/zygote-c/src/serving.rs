@@ -1,6 +1,6 @@
 //! A program in C that serves children.
 
-use crate::{Failed, WRONG, borrowed, cannot, crashed, told};
+use crate::{Failed, WRONG, borrowed, cannot, crashed, returned};
 use slowpath_zygote::listener::{Bound, inherited};
 use slowpath_zygote::policy::Policy;
 use slowpath_zygote::{Child, Preloaded, Word, readiness, serve};
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn slowpath_zygote_serve(
     let (socket, policy, program) = unsafe { (borrowed(socket), borrowed(policy), program.as_ref()) };
     let done = catch_unwind(AssertUnwindSafe(|| served(socket, policy, program)));
     // SAFETY: as the caller says.
-    unsafe { told(done.unwrap_or_else(|_| Err(crashed())), error) }
+    unsafe { returned(done.unwrap_or_else(|_| Err(crashed())), error) }
 }
 
 fn served(socket: Option<&CStr>, policy: Option<&CStr>, program: Option<&Program>) -> Result<(), Failed> {

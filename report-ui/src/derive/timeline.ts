@@ -66,8 +66,8 @@ export function readTimeline(page: PageTimeline): Timeline {
   const states = bytesFor(spans.states, spans.count, Math.min(page.states.length, END), "states");
   const lengths = need(numbersOf(spans.lengths, spans.count), "lengths");
   const owners: (TimelineLine | TimelineDevice)[] = [...threads, ...devices];
-  const told = owners.reduce((sum, o) => sum + o.spans, 0);
-  if (told !== spans.count) throw new BrokenTimeline(`The lines have ${told} spans, of which there are ${spans.count}.`);
+  const listed = owners.reduce((sum, o) => sum + o.spans, 0);
+  if (listed !== spans.count) throw new BrokenTimeline(`The lines have ${listed} spans, of which there are ${spans.count}.`);
   const bad = threads.findIndex((t) => !(t.process >= 0 && t.process < page.processes.length));
   if (bad >= 0) throw new BrokenTimeline(`Thread ${bad} names process ${threads[bad]!.process}, of which there are ${page.processes.length}.`);
   const starts = new Float64Array(spans.count + owners.length);

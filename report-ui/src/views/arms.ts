@@ -60,8 +60,8 @@ function tableRow(row: ArmRow, picture: HTMLTableCellElement | null, warm: boole
 
 /** What stands beside the CPU time: time to ready, faults, and the price in memory. */
 function beside(arm: ArmSummary): Child {
-  const told: [string, Quantity | null | undefined][] = [["ready", arm.median], ["faults", arm.minor_faults], ["peak", arm.peak_rss]];
-  return told.filter(([, q]) => q).map(([name, q]) => h("div", { title: q ? (quantityInterval(q) ?? "no interval") : null }, h("span", { class: "quiet" }, `${name} `), q ? quantityValue(q) : ""));
+  const shown: [string, Quantity | null | undefined][] = [["ready", arm.median], ["faults", arm.minor_faults], ["peak", arm.peak_rss]];
+  return shown.filter(([, q]) => q).map(([name, q]) => h("div", { title: q ? (quantityInterval(q) ?? "no interval") : null }, h("span", { class: "quiet" }, `${name} `), q ? quantityValue(q) : ""));
 }
 
 function armHead(arm: ArmSummary): Child {

@@ -80,11 +80,11 @@ fn file_name(path: &str) -> &str {
 
 /// What dexopt says of an APK; without that the instruction sets of which the listing shows files, or the device's first one.
 fn states(evidence: &Evidence, package: &str, apk: &str) -> Vec<DexoptState> {
-    let told: Vec<DexoptState> = evidence.dexopt.iter().filter(|state| state.apk == apk).cloned().collect();
-    if !told.is_empty() {
-        return told;
+    let reported: Vec<DexoptState> = evidence.dexopt.iter().filter(|state| state.apk == apk).cloned().collect();
+    if !reported.is_empty() {
+        return reported;
     }
-    let untold = |isa: &str| DexoptState {
+    let unreported = |isa: &str| DexoptState {
         package: package.to_owned(),
         apk: apk.to_owned(),
         isa: isa.to_owned(),
@@ -99,9 +99,9 @@ fn states(evidence: &Evidence, package: &str, apk: &str) -> Vec<DexoptState> {
     let with_files = sets
         .iter()
         .filter(|isa| places(apk, isa, None).iter().any(|place| is_listed(&place.odex) || is_listed(&place.vdex)));
-    let mut found: Vec<DexoptState> = with_files.map(|isa| untold(isa)).collect();
+    let mut found: Vec<DexoptState> = with_files.map(|isa| unreported(isa)).collect();
     if found.is_empty() {
-        found.extend(sets.first().map(|isa| untold(isa)));
+        found.extend(sets.first().map(|isa| unreported(isa)));
     }
     found
 }
@@ -125,8 +125,8 @@ fn of_code(evidence: &Evidence, state: &DexoptState, is_library: bool, api_level
         class_path: oat.store.get("classpath").cloned(),
         dex_files: oat.dex_files,
     });
-    let told = Some(state.status.clone()).filter(|status| !status.is_empty() && status != "unknown");
-    let filter = told.or_else(|| header.as_ref()?.filter.clone());
+    let known = Some(state.status.clone()).filter(|status| !status.is_empty() && status != "unknown");
+    let filter = known.or_else(|| header.as_ref()?.filter.clone());
     let reason = state.reason.clone().filter(|reason| reason != "unknown").or_else(|| header.as_ref()?.reason.clone());
     let mut code = CodeAudit {
         apk: state.apk.clone(),

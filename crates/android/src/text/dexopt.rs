@@ -138,7 +138,7 @@ mod tests {
     /// Package, instruction set, status, reason, location.
     type Row = (String, String, String, Option<String>, Option<String>);
 
-    fn told(text: &str) -> Vec<Row> {
+    fn rows(text: &str) -> Vec<Row> {
         let states = dexopt_states(text).into_iter();
         states.map(|state| (state.package, state.isa, state.status, state.reason, state.location)).collect()
     }
@@ -154,7 +154,7 @@ mod tests {
                     Instruction Set: arm\n      path: /data/app/org.b-1/base.apk\n      status: \
                     /data/app/org.b-1/oat/arm/base.odex[status=kOatBootImageOutOfDate, compilation_filter=quicken]\n";
         assert_eq!(
-            told(text),
+            rows(text),
             [
                 row("org.a", "arm64", "speed-profile", None, Some("/data/app/org.a-2/oat/arm64/base.odex")),
                 row("org.b", "arm", "run-from-apk", None, Some("/data/app/org.b-1/oat/arm/base.odex")),
@@ -169,7 +169,7 @@ mod tests {
                     secondary dex files:\n        /data/user/0/com.android.chrome/x.dex\n          arm64: [status=verify] [reason=vdex]\n";
         let chrome = "com.android.chrome";
         assert_eq!(
-            told(text),
+            rows(text),
             [
                 row(chrome, "arm64", "speed-profile", Some("bg-dexopt"), None),
                 row(chrome, "arm", "run-from-apk", Some("unknown"), None)

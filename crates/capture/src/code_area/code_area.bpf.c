@@ -283,7 +283,7 @@ int BPF_PROG(areas_of_write, const char *function, struct ma_state *tree, unsign
 	struct task_state *state = state_of(task);
 	if (!state || !is_own_write(task, function, tree, (u64)entry))
 		return 0;
-	tell_write(task, state, tree, entry);
+	emit_write(task, state, tree, entry);
 	u64 start = tree->index, end = tree->last + 1;
 	bool is_code = entry && FIELD(vm_area_struct, entry, vm_flags) & PROT_EXEC;
 	struct space *space = space_of(task, task->group_leader, state, is_code ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
@@ -318,7 +318,7 @@ int areas_of_call(unsigned long long *arguments)
 	struct pt_regs *regs = user_registers(task);
 	u64 start = PT_REGS_PARM1_SYSCALL(regs), end = start + whole_pages(PT_REGS_PARM2_SYSCALL(regs));
 	if (has_unmapped(task, state, arguments)) {
-		tell_munmap(task, state);
+		emit_munmap(task, state);
 		struct space *space = space_of(task, task->group_leader, state, 0);
 		if (space)
 			map_area(space, start, end, 0, 0);

@@ -20,7 +20,7 @@ static __always_inline bool copies_memory(u64 ip)
 #endif
 }
 
-static __always_inline void tell_arguments(struct cpu_sample_event *event, struct task_struct *task)
+static __always_inline void fill_arguments(struct cpu_sample_event *event, struct task_struct *task)
 {
 	struct pt_regs *regs = user_registers(task);
 #if defined(__TARGET_ARCH_x86)
@@ -64,7 +64,7 @@ int cpu_sample(struct bpf_perf_event_data *context)
 	event->kernel_stack = kernel;
 	event->first_argument = event->second_argument = 0;
 	if (tells_arguments && task->mm && !withholds)
-		tell_arguments(event, task);
+		fill_arguments(event, task);
 	submit(event);
 	return 0;
 }

@@ -8,7 +8,7 @@ int BPF_PROG(exec_layout, struct task_struct *task, int old_pid, struct linux_bi
 {
 	struct task_state *state = state_of(task);
 	if (state)
-		tell_layout(task, state);
+		emit_layout(task, state);
 	return 0;
 }
 
@@ -18,7 +18,7 @@ int BPF_PROG(after_write, const char *function, struct ma_state *tree, unsigned 
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state = state_of(task);
 	if (state && is_own_write(task, function, tree, (u64)entry))
-		tell_write(task, state, tree, entry);
+		emit_write(task, state, tree, entry);
 	return 0;
 }
 
@@ -28,11 +28,11 @@ int after_call(unsigned long long *arguments)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state = state_of(task);
 	if (state && has_unmapped(task, state, arguments))
-		tell_munmap(task, state);
+		emit_munmap(task, state);
 	return 0;
 }
 
-static __always_inline void tell_mmap(struct task_struct *task, struct task_state *state, struct pt_regs *regs, long result)
+static __always_inline void emit_mmap(struct task_struct *task, struct task_state *state, struct pt_regs *regs, long result)
 {
 	u64 length = PT_REGS_PARM2_SYSCALL(regs);
 	u32 prot = PT_REGS_PARM3_SYSCALL(regs);
@@ -46,7 +46,7 @@ static __always_inline void tell_mmap(struct task_struct *task, struct task_stat
 	tell(task, state, MAPPING_MAP, result, whole_pages(length), prot & 7, file ? offset : 0, file);
 }
 
-static __always_inline void tell_mremap(struct task_struct *task, struct task_state *state, struct pt_regs *regs, long result)
+static __always_inline void emit_mremap(struct task_struct *task, struct task_state *state, struct pt_regs *regs, long result)
 {
 	u64 old_address = PT_REGS_PARM1_SYSCALL(regs);
 	u64 old_length = PT_REGS_PARM2_SYSCALL(regs);
@@ -69,10 +69,10 @@ int BPF_PROG(after_change, struct pt_regs *regs, long result)
 	if (!state || (unsigned long)result > -4096UL)
 		return 0;
 	if (call == NUMBER_MMAP)
-		tell_mmap(task, state, regs, result);
+		emit_mmap(task, state, regs, result);
 	else if (call == NUMBER_MREMAP)
-		tell_mremap(task, state, regs, result);
+		emit_mremap(task, state, regs, result);
 	else
-		tell_munmap(task, state);
+		emit_munmap(task, state);
 	return 0;
 }

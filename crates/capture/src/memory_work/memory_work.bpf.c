@@ -25,7 +25,7 @@ static __always_inline void fill(struct memory_work_event *event, u32 work, u64 
 }
 
 /* Work of the current task, when it is over. `since` is a field of its state. */
-static __always_inline int tell_own(struct task_struct *task, u64 *since, u32 work, u64 pages, u32 flags)
+static __always_inline int emit_own(struct task_struct *task, u64 *since, u32 work, u64 pages, u32 flags)
 {
 	u64 began = *since, now = bpf_ktime_get_ns();
 	*since = 0;
@@ -52,7 +52,7 @@ static __always_inline int end_reclaim(u32 work, u64 pages)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state = state_of(task);
-	return state ? tell_own(task, &state->reclaim_since, work, pages, pages ? FLAG_SUCCEEDED : 0) : 0;
+	return state ? emit_own(task, &state->reclaim_since, work, pages, pages ? FLAG_SUCCEEDED : 0) : 0;
 }
 
 SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
@@ -93,11 +93,11 @@ int BPF_PROG(on_compacted)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state = state_of(task);
-	return state ? tell_own(task, &state->compaction_since, WORK_DIRECT_COMPACTION, 0, 0) : 0;
+	return state ? emit_own(task, &state->compaction_since, WORK_DIRECT_COMPACTION, 0, 0) : 0;
 }
 
 /* A thread of the kernel's is woken. In an interrupt whoever was interrupted is not to blame. */
-static __always_inline int tell_wake_up(u32 work, int node)
+static __always_inline int emit_wake_up(u32 work, int node)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct memory_work_event *event = reserve(EVENT_MEMORY_WORK, sizeof(*event), task);
@@ -116,17 +116,17 @@ static __always_inline int tell_wake_up(u32 work, int node)
 SEC("tp_btf/mm_vmscan_wakeup_kswapd")
 int BPF_PROG(on_wake_kswapd, int node)
 {
-	return tell_wake_up(WORK_WAKE_KSWAPD, node);
+	return emit_wake_up(WORK_WAKE_KSWAPD, node);
 }
 
 SEC("tp_btf/mm_compaction_wakeup_kcompactd")
 int BPF_PROG(on_wake_kcompactd, int node)
 {
-	return tell_wake_up(WORK_WAKE_KCOMPACTD, node);
+	return emit_wake_up(WORK_WAKE_KCOMPACTD, node);
 }
 
 /* What khugepaged does in an address space. The kernel knows the thread that owns it, where there are memory cgroups. */
-static __always_inline int tell_khugepaged(struct mm_struct *mm, u32 work, u32 flags)
+static __always_inline int emit_khugepaged(struct mm_struct *mm, u32 work, u32 flags)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	if (!(current->flags & PF_KTHREAD))
@@ -151,22 +151,22 @@ static __always_inline int tell_khugepaged(struct mm_struct *mm, u32 work, u32 f
 SEC("tp_btf/mm_khugepaged_scan_pmd")
 int BPF_PROG(on_scan, struct mm_struct *mm)
 {
-	return tell_khugepaged(mm, WORK_KHUGEPAGED_SCAN, 0);
+	return emit_khugepaged(mm, WORK_KHUGEPAGED_SCAN, 0);
 }
 
 SEC("tp_btf/mm_khugepaged_scan_file")
 int BPF_PROG(on_scan_file, struct mm_struct *mm)
 {
-	return tell_khugepaged(mm, WORK_KHUGEPAGED_SCAN, 0);
+	return emit_khugepaged(mm, WORK_KHUGEPAGED_SCAN, 0);
 }
 
 /* By a thread of the kernel's, or by one that asked for it (MADV_COLLAPSE). How long that took its call says. */
-static __always_inline int tell_collapse(struct mm_struct *mm, int result)
+static __always_inline int emit_collapse(struct mm_struct *mm, int result)
 {
 	u32 flags = result == SCAN_SUCCEED ? FLAG_SUCCEEDED : 0;
 	struct task_struct *task = bpf_get_current_task_btf();
 	if (task->flags & PF_KTHREAD)
-		return tell_khugepaged(mm, WORK_KHUGEPAGED_COLLAPSE, flags);
+		return emit_khugepaged(mm, WORK_KHUGEPAGED_COLLAPSE, flags);
 	struct task_state *state = state_of(task);
 	if (!state || !state->running)
 		return 0;
@@ -182,12 +182,12 @@ static __always_inline int tell_collapse(struct mm_struct *mm, int result)
 SEC("tp_btf/mm_collapse_huge_page")
 int BPF_PROG(on_collapse, struct mm_struct *mm, int isolated, int result)
 {
-	return tell_collapse(mm, result);
+	return emit_collapse(mm, result);
 }
 
 SEC("tp_btf/mm_khugepaged_collapse_file")
 int BPF_PROG(on_collapse_file, struct mm_struct *mm, void *folio, unsigned long index, unsigned long or_in_memory,
 	     unsigned long address, struct file *file, int pages, int result)
 {
-	return tell_collapse(mm, result);
+	return emit_collapse(mm, result);
 }

@@ -126,7 +126,7 @@ static __always_inline bool wakes(struct task_struct *current)
 
 /* The kernel's account of a task. That of one which runs at this moment is as old as the scheduler's last look at it, a tick at
  * most. */
-static __always_inline void tell_counters(struct task_struct *task, u64 now, u32 flags)
+static __always_inline void emit_counters(struct task_struct *task, u64 now, u32 flags)
 {
 	struct thread_counters_event *event = reserve(EVENT_THREAD_COUNTERS, sizeof(*event), task);
 	if (!event)
@@ -189,7 +189,7 @@ static __always_inline void tell(struct task_struct *task, struct off_state *sta
 	submit(event);
 }
 
-static __always_inline void tell_stolen(struct task_struct *task, struct off_state *state, u64 now)
+static __always_inline void emit_stolen(struct task_struct *task, struct off_state *state, u64 now)
 {
 	u64 stolen = stolen_here(task) - state->stolen, ran = now - state->runs_since;
 	if (!state->runs_since || stolen < SHORTEST_STOLEN_NS || (long long)stolen < 0)
@@ -286,10 +286,10 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 		/* Nor when it ran again: the scheduler knows. */
 		if (state->since)
 			runs_unseen(prev, state, now);
-		tell_stolen(prev, state, now);
+		emit_stolen(prev, state, now);
 		/* For good. What it did after its end was reported is in its account too: giving back its memory. */
 		if (!preempted && prev_state & TASK_DEAD)
-			tell_counters(prev, now, FLAG_COUNTERS_AT_END);
+			emit_counters(prev, now, FLAG_COUNTERS_AT_END);
 		stops_here(prev, state, preempted ? 0 : prev_state, now);
 	}
 	return 0;
@@ -337,7 +337,7 @@ int BPF_PROG(on_first_exec, struct task_struct *task, int old_pid, struct linux_
 	state->waited_for = OFF_KERNEL;
 	state->runs_since = bpf_ktime_get_ns();
 	state->stolen = stolen_here(task);
-	tell_counters(task, state->runs_since, 0);
+	emit_counters(task, state->runs_since, 0);
 	return 0;
 }
 
@@ -357,11 +357,11 @@ int begin_waits(struct bpf_iter__task *context)
 	/* One that is woken or dispatched at this moment begins with its next interval. */
 	if (!task->on_cpu && !state->runs_since && !state->woken)
 		stops(task, state, task_state, now);
-	tell_counters(task, now, 0);
+	emit_counters(task, now, 0);
 	return 0;
 }
 
-static __always_inline void tell_open(struct task_struct *task, struct off_state *state, u64 now)
+static __always_inline void emit_open(struct task_struct *task, struct off_state *state, u64 now)
 {
 	/* It was woken before it had stopped, went on, and waits still. */
 	if (task->__state && state->woken < state->since)
@@ -383,8 +383,8 @@ int end_waits(struct bpf_iter__task *context)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	if (state->since)
-		tell_open(task, state, now);
-	tell_counters(task, now, FLAG_COUNTERS_AT_END);
+		emit_open(task, state, now);
+	emit_counters(task, now, FLAG_COUNTERS_AT_END);
 	bpf_task_storage_delete(&waits, task);
 	return 0;
 }

@@ -28,7 +28,7 @@ static __always_inline bool is_wanted(struct task_struct *task)
 }
 
 SEC("iter.s/task")
-int tell_present(struct bpf_iter__task *context)
+int emit_present(struct bpf_iter__task *context)
 {
 	struct task_struct *task = context->task;
 	if (!task || task->exit_state || !is_wanted(task))
@@ -77,6 +77,6 @@ int tell_present(struct bpf_iter__task *context)
 	}
 	submit(event);
 	if (is_leader && !is_kernel)
-		tell_layout(task, state);
+		emit_layout(task, state);
 	return 0;
 }

@@ -69,7 +69,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 }
 
 /* The counters of a task, at its end or at that of the recording. */
-static __always_inline void tell_end(struct task_struct *task, u32 flags)
+static __always_inline void emit_end(struct task_struct *task, u32 flags)
 {
 	struct exit_event *event = reserve(EVENT_EXIT, sizeof(*event), task);
 	if (!event)
@@ -110,7 +110,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	if (!state)
 		return 0;
 	state->end_is_reported = 1;
-	tell_end(task, is_last(ctx, task) ? FLAG_LAST_THREAD : 0);
+	emit_end(task, is_last(ctx, task) ? FLAG_LAST_THREAD : 0);
 	return 0;
 }
 
@@ -124,7 +124,7 @@ int end_tasks(struct bpf_iter__task *context)
 	if (!state || state->end_is_reported)
 		return 0;
 	state->running = 0;
-	tell_end(task, FLAG_STILL_RUNNING);
+	emit_end(task, FLAG_STILL_RUNNING);
 	bpf_task_storage_delete(&tree, task);
 	return 0;
 }

@@ -224,7 +224,7 @@ impl WriterProcess {
     }
 
     /// Tells what holds now, in case there is no end.
-    pub fn tell(&mut self, mut facts: SoFar) {
+    pub fn so_far(&mut self, mut facts: SoFar) {
         facts.losses.merge(&self.given_up);
         self.enqueue(json(MessageKind::SoFar as u8, &facts));
     }
