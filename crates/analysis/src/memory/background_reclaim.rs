@@ -17,7 +17,7 @@
 
 use crate::launch_facts::{FaultPlace, LaunchFacts};
 use crate::processes::kernel_threads;
-use slowpath_recording::{MemoryThreads, Tables};
+use slowpath_recording::{MemoryThread, MemoryThreads, Tables};
 use slowpath_tables::{MemoryWork, MemoryWorkKind, Nanos, PageCacheOp, Pages, ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -144,11 +144,15 @@ impl<'a> BackgroundReclaim<'a> {
         let known = tables.manifest.memory_threads.as_ref()?;
         let of_kernel = kernel_threads(tables);
         let processes = facts.processes.iter().map(|process| process.key).filter(|key| !of_kernel.contains(key));
+        // They take a look at every fault: not where nobody's time is divided by them.
+        let needs_pages = |thread: &MemoryThread| {
+            thread.cpu_time.0 > 0 && matches!(task(&thread.name), Task::Reclaim | Task::Compaction)
+        };
         let evidence = Evidence {
             rows: &tables.memory_work,
             has_events: has_events(tables),
             processes: processes.collect(),
-            allocated: AllocatedPages::of(facts, known),
+            allocated: known.threads.iter().any(needs_pages).then(|| AllocatedPages::of(facts, known)).flatten(),
             kswapds: known.threads.iter().filter(|one| task(&one.name) == Task::Reclaim).map(|one| one.pid).collect(),
         };
         let threads = known.threads.iter().map(|one| Thread {
