@@ -6,6 +6,7 @@ use crate::throttle::Hierarchy;
 use slowpath_tables::Unavailable;
 use slowpath_tables::missing::declared;
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 
 /// What is missing for labs; empty when they work. The throttle is listed too, though labs without one work.
@@ -33,7 +34,8 @@ pub fn missing() -> Vec<Unavailable> {
         }
     }
     if let Err(error) = File::open("/proc/self/exe").and_then(|file| cached_pages(&file)) {
-        missing.push(declared::COLDNESS_PROOF.because(format!("cachestat(2): {error}"), "use Linux 6.5 or later"));
+        let remedy = of_refused_cachestat(error.kind(), nix::unistd::geteuid().is_root());
+        missing.push(declared::COLDNESS_PROOF.because(format!("cachestat(2): {error}"), remedy));
     }
     if Hierarchy::find().is_none() {
         let reason = "neither cgroup v1 blkio nor cgroup v2 io is mounted".to_owned();
@@ -42,9 +44,26 @@ pub fn missing() -> Vec<Unavailable> {
     missing
 }
 
+/// What helps where cachestat(2) fails. It answers root, the owner of a file and who may write it (mm/filemap.c, `can_do_cachestat`).
+fn of_refused_cachestat(error: io::ErrorKind, is_root: bool) -> &'static str {
+    match (error, is_root) {
+        (io::ErrorKind::PermissionDenied, false) => "run with sudo",
+        (io::ErrorKind::PermissionDenied, true) => "allow cachestat(2) in the seccomp filter of this container",
+        _ => "use Linux 6.5 or later",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_may_not_ask_for_cached_pages_is_not_asked_for_another_kernel() {
+        let refused = |is_root| of_refused_cachestat(io::ErrorKind::PermissionDenied, is_root);
+        assert_eq!(refused(false), "run with sudo");
+        assert!(refused(true).contains("seccomp"));
+        assert_eq!(of_refused_cachestat(io::ErrorKind::Unsupported, true), "use Linux 6.5 or later");
+    }
 
     #[test]
     fn what_is_missing_agrees_with_whether_this_user_may_mount() {

@@ -443,7 +443,7 @@ ts pid start
     fn many_ends_without_their_last_switch_are_said_to_lack_time() {
         let gap = |text: &str| stale_ends(&Tables::from_text(text).unwrap()).map(|gap| gap.what);
         // Of 1 us, two threads lack up to a tick each; of a second, that is nothing.
-        let what = "up to a tick of the CPU time of 2 threads that ended";
+        let what = "up to a tick of CPU time of each thread that ended, 2 in all";
         assert_eq!(gap(RUNNING).as_deref(), Some(what));
         assert_eq!(gap(&RUNNING.replace("3       1500", "3       1500000000")), None);
         let exact = "== thread_counters\nts pid start tid end run_time\n505 7 1 71 true 140\n905 9 150 9 true 160\n";

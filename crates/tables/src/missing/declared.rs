@@ -108,7 +108,7 @@ declare! {
         "functions in call stacks, by name",
         "looking them up crashed on one of the executed files",
         "please report the file; stacks have addresses instead";
-    CPU_TIME_OF_ENDED = "up to a tick of the CPU time of <number> threads that ended":
+    CPU_TIME_OF_ENDED = "up to a tick of CPU time of each thread that ended, <number> in all":
         "the last milliseconds of each thread that ended in the recording: of short ones most of their CPU time",
         "the scheduler brings its counter up to date at ticks and switches, and waits were not recorded",
         "record with `--off-cpu`, which reads the counter at the last switch";
@@ -273,8 +273,8 @@ declare! {
         "run with sudo on a machine with loop devices; install e2fsprogs";
     COLDNESS_PROOF = "proof of coldness":
         "that no page of a file was in memory",
-        "the kernel has no cachestat(2)",
-        "Linux 6.5 or later";
+        "the kernel has no cachestat(2), or answers only root and who may write the file",
+        "Linux 6.5 or later, and sudo";
     THROTTLE = "throttle of the lab's device":
         "--iops and --bandwidth",
         "neither cgroup v1 blkio nor cgroup v2 io is mounted",
