@@ -128,6 +128,14 @@ test("arms stand in the order of their roles, with a gap where a launch was disc
   assert.deepEqual(blockSummary(p, 1).map((c) => c.ms), [800, null, 600, 400]);
 });
 
+test("an arm that ended before a block is not one whose launch was discarded", () => {
+  const d = diagnosisFromText("warm:warm a:fix cold:baseline\n400 500 800\n400 - 800");
+  d.launch.arms.find((arm) => arm.role === "warm")!.samples_ms.pop();
+  const p = armsPicture(d);
+  assert.equal(p.blocks, 2);
+  assert.deepEqual(blockSummary(p, 1).map((c) => [c.title, c.ms, c.ended]), [["cold", 800, false], ["a", null, false], ["warm", null, true]]);
+});
+
 test("the axis holds every launch and every prediction", () => {
   const d = diagnosisFromText(LAUNCHES);
   d.verdicts = [verdict("plan", "helps", -320, -600)];

@@ -60,7 +60,7 @@ pub fn verdict(
         predicted,
         measured: change(effect),
         against_sham: judgement.against_sham.as_ref().and_then(change),
-        interval_level: Some(effect.level),
+        interval_level: effect.difference.map(|_| effect.level),
         minimum_detectable_effect: effect.minimum_detectable_effect.map(|value| Quantity::exact(value, metric.unit())),
         pairs: u32::try_from(effect.pairs).unwrap_or(u32::MAX),
         discarded: u32::try_from(effect.dropped).unwrap_or(u32::MAX),
@@ -130,6 +130,7 @@ mod tests {
         let with = judged(&judgement);
         assert_eq!(with.measured, Some(Quantity::interval(-300.0, -320.0, -280.0, Unit::Ms)));
         assert_eq!(with.against_sham, Some(Quantity::interval(-310.0, -330.0, -290.0, Unit::Ms)));
+        assert_eq!(judged(&judgement).interval_level, Some(0.95));
         judgement.against_sham = None;
         let mut json = serde_json::to_value(judged(&judgement)).unwrap();
         assert!(json["against_sham"].is_null(), "{json}");

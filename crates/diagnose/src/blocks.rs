@@ -8,7 +8,7 @@ use slowpath_verify::{Arm, ArmResult, Metric, NextBlock, UntilDecided};
 use std::time::Duration;
 
 /// Blocks at most where none are asked for.
-const MOST: u32 = 15;
+const MOST: u32 = 16;
 
 /// The plan of a trial, made before its first launch.
 pub struct Blocks<'a> {

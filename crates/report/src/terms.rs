@@ -22,12 +22,12 @@ pub const ALL: [Term; 17] = [
     Term {
         name: "arm",
         title: "one variant of a launch in an experiment",
-        what: "The untreated launch, the launch with a fix, a sham, or the launch with everything in memory. Each arm is \
-               launched once in every block.",
+        what: "The untreated launch, the launch with a fix, a sham, or the launch with everything in memory. It is \
+               launched once in every block until no open fix is compared with it.",
     },
     Term {
         name: "block",
-        title: "one launch of every arm, right after each other",
+        title: "one launch of every arm that has not ended, right after each other",
         what: "The order of the arms changes from block to block and is balanced over the experiment, so that load that comes \
                and goes meets all arms alike. Arms are compared within blocks: each block gives one difference.",
     },

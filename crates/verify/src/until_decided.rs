@@ -1,8 +1,9 @@
 //! When a trial of fixes has enough launches, and which level its intervals then have.
 //!
 //! The looks are planned before the first launch ([`slowpath_experiment::looks`]), and every arm shares one error rate with the others
-//! over all looks: that a trial ends when its fixes are decided takes nothing from "all intervals together hold with 95 %". Nor does it
-//! that an arm ends at a look that leaves nothing open for which it is needed: its interval is the one of that look.
+//! over all looks: that a trial ends when its fixes are decided takes nothing from "all intervals together hold with 95 %". Nor does
+//! ending an arm at a look after which no open fix needs it: its interval is the one of that look. The untreated arm, open fixes and the
+//! shams that these have to beat go on; the others show after the first look what they show of a fix that is decided there.
 //!
 //! Whoever runs several trials gives each a level of its own, so that those of all trials together have that error rate
 //! ([`Level::shared_by`]); before the first launch of the first one.
@@ -90,6 +91,10 @@ mod tests {
 
     /// Launches of 1000 ms, with `fix` ms for the fix, that vary by some 3 %.
     fn trial(fix: f64, seed: u64, rule: &UntilDecided) -> Comparison {
+        trial_with(fix, seed, |results, blocks| rule.next(&arms(), results, blocks))
+    }
+
+    fn trial_with(fix: f64, seed: u64, next: impl Fn(&[ArmResult], usize) -> NextBlock) -> Comparison {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut noise = move || {
             state ^= state << 13;
@@ -104,8 +109,7 @@ mod tests {
                 ..Measured::default()
             }))
         };
-        let next = |results: &[ArmResult], blocks| rule.next(&arms(), results, blocks);
-        compare_until(arms(), 15, seed, launch, |_| true, next).unwrap()
+        compare_until(arms(), 16, seed, launch, |_| true, next).unwrap()
     }
 
     fn judged(compared: &Comparison, rule: &UntilDecided) -> Vec<Judgement> {
@@ -114,17 +118,33 @@ mod tests {
 
     #[test]
     fn what_no_open_fix_is_compared_with_ends_at_the_look_and_is_judged_as_it_was_then() {
-        let rule = UntilDecided::new(&arms(), 15, Metric::Wall, Level::P95);
+        let rule = UntilDecided::new(&arms(), 16, Metric::Wall, Level::P95);
         // Less than such launches vary by: open at the first look, decided or not at the last.
-        let compared = trial(960.0, 3, &rule);
+        let compared = trial(980.0, 3, &rule);
         let blocks: Vec<usize> = compared.results.iter().map(|arm| arm.launches.len()).collect();
-        assert_eq!((compared.blocks, blocks), (15, vec![15, 15, 15, 8]));
+        assert_eq!((compared.blocks, blocks), (16, vec![16, 16, 16, 8]));
         let judged = judged(&compared, &rule);
-        assert_eq!(judged.iter().map(|one| one.effect.pairs).collect::<Vec<_>>(), [15, 15, 8]);
+        assert_eq!(judged.iter().map(|one| one.effect.pairs).collect::<Vec<_>>(), [16, 16, 8]);
         assert_eq!(judged[2].effect.dropped, 0, "the arm was to have no launch in the other blocks");
         assert_eq!(judged[2].effect.level, rule.level(8).fraction());
         assert_eq!(judged[0].share.as_ref().unwrap().blocks, 8);
         assert_eq!(judged[0].share.as_ref().unwrap().level, rule.level(8).fraction());
+    }
+
+    #[test]
+    fn when_the_time_is_over_arms_that_had_ended_keep_their_level_and_the_others_get_what_is_left() {
+        let rule = UntilDecided::new(&arms(), 16, Metric::Wall, Level::P95);
+        let next = |results: &[ArmResult], blocks| match blocks {
+            10 => NextBlock::Enough,
+            _ => rule.next(&arms(), results, blocks),
+        };
+        let compared = trial_with(980.0, 3, next);
+        assert_eq!(compared.results.iter().map(|arm| arm.launches.len()).collect::<Vec<_>>(), [10, 10, 10, 8]);
+        let [fix, sham, warm] = judged(&compared, &rule).try_into().unwrap();
+        assert_eq!([fix.effect.level, sham.effect.level], [rule.level(10).fraction(); 2]);
+        let spent = rule.level(8).error() + rule.level(10).error();
+        assert!((spent - Level::P95.shared_by(2).error()).abs() < 1e-12, "{spent}");
+        assert_eq!(warm.effect.level, rule.level(8).fraction());
     }
 
     #[test]
@@ -143,7 +163,7 @@ mod tests {
             arm("other", Role::Sham, None),
             arm("rival", Role::Rival, None),
         ];
-        let rule = UntilDecided::new(&arms, 15, Metric::Wall, Level::P95);
+        let rule = UntilDecided::new(&arms, 16, Metric::Wall, Level::P95);
         let level = rule.looks.as_ref().unwrap().blocks().next().unwrap();
         let results = |times: [f64; 6]| -> Vec<ArmResult> {
             let launch = |ms: f64, block: usize| Measured {
@@ -166,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_large_effect_ends_the_trial_at_the_first_look() {
-        let rule = UntilDecided::new(&arms(), 15, Metric::Wall, Level::P95);
+        let rule = UntilDecided::new(&arms(), 16, Metric::Wall, Level::P95);
         let compared = trial(700.0, 3, &rule);
         let level = rule.level(compared.blocks);
         assert!(compared.blocks < 10, "{}", compared.blocks);
@@ -176,7 +196,7 @@ mod tests {
 
     #[test]
     fn an_effect_that_is_not_there_is_hardly_ever_found_however_often_it_is_looked() {
-        let rule = UntilDecided::new(&arms(), 15, Metric::Wall, Level::P95);
+        let rule = UntilDecided::new(&arms(), 16, Metric::Wall, Level::P95);
         let is_wrong = |seed: &u64| {
             let compared = trial(1000.0, *seed, &rule);
             matches!(judged(&compared, &rule)[0].outcome, Outcome::Helps | Outcome::Hurts)
@@ -188,7 +208,7 @@ mod tests {
 
     /// Whether a trial of arms that do not differ says of some arm that it helps or hurts.
     fn is_false_alarm(seed: u64, whole: Level) -> bool {
-        let rule = UntilDecided::new(&arms(), 15, Metric::Wall, whole);
+        let rule = UntilDecided::new(&arms(), 16, Metric::Wall, whole);
         let compared = trial(1000.0, seed, &rule);
         let mut ours = judged(&compared, &rule).into_iter().filter(|one| compared.arms[one.arm].role != Role::Warm);
         ours.any(|one| matches!(one.outcome, Outcome::Helps | Outcome::Hurts))
@@ -219,6 +239,6 @@ mod tests {
     fn blocks_that_were_asked_for_are_all_launched() {
         let rule = UntilDecided::fixed(&arms(), Metric::Wall, Level::P95);
         let compared = trial(700.0, 3, &rule);
-        assert_eq!((compared.blocks, rule.level(15)), (15, Level::P95.shared_by(2)));
+        assert_eq!((compared.blocks, rule.level(16)), (16, Level::P95.shared_by(2)));
     }
 }

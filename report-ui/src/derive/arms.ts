@@ -127,6 +127,6 @@ function domainOf(rows: readonly ArmRow[]): [Millis, Millis] {
 }
 
 /** One line that tells what is judged of a block's launches in all arms. */
-export function blockSummary(picture: ArmsPicture, block: number): { title: string; ms: Millis | null }[] {
-  return picture.rows.map((row) => ({ title: armLabel(row.arm).name, ms: row.samples[block] ?? null }));
+export function blockSummary(picture: ArmsPicture, block: number): { title: string; ms: Millis | null; ended: boolean }[] {
+  return picture.rows.map((row) => ({ title: armLabel(row.arm).name, ms: row.samples[block] ?? null, ended: block >= row.samples.length }));
 }

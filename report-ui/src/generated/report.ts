@@ -951,6 +951,15 @@ export interface GapShare {
    */
   arm: string;
   /**
+   * Blocks in which all three arms have a launch that counts: fewer than a verdict has pairs where the warm arm ended before. Null in
+   * diagnoses of an earlier version.
+   */
+  blocks?: number | null;
+  /**
+   * Level of the interval of `share`, as a fraction. Null as `blocks`.
+   */
+  interval_level?: number | null;
+  /**
    * The share, a ratio: 1 is as fast as warm.
    */
   share: Quantity;
@@ -1161,8 +1170,8 @@ export interface Verdict {
    */
   fix?: string | null;
   /**
-   * Level of the intervals of `measured` and `against_sham`, as a fraction: that of the look after which the arm ended. Null where
-   * nothing was measured, and in diagnoses of an earlier version.
+   * Level of the intervals of `measured`, `against_sham` and `beside`, as a fraction: that of an arm that ended after so many blocks. Null
+   * where nothing was measured, and in diagnoses of an earlier version.
    */
   interval_level?: number | null;
   /**

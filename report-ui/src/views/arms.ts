@@ -100,7 +100,7 @@ function discards(picture: ArmsPicture): Child {
 function samples(picture: ArmsPicture): Child {
   const blocks = Array.from({ length: picture.blocks }, (_, b) => b);
   const head = h("tr", {}, h("th", { scope: "col", class: "num" }, "Block"), ...picture.rows.map((r) => h("th", { scope: "col", class: "num" }, isolated(armLabel(r.arm).name))));
-  const body = blocks.map((b) => h("tr", {}, h("td", { class: "num" }, count(b + 1)), ...blockSummary(picture, b).map((c) => h("td", { class: "num" }, c.ms === null ? h("span", { class: "quiet" }, "none") : duration(c.ms * 1e6)))));
+  const body = blocks.map((b) => h("tr", {}, h("td", { class: "num" }, count(b + 1)), ...blockSummary(picture, b).map((c) => h("td", { class: "num" }, c.ms === null ? h("span", { class: "quiet" }, c.ended ? "ended" : "none") : duration(c.ms * 1e6)))));
   return h("details", {}, h("summary", {}, "All launch times"), h("div", { class: "table-frame", tabindex: 0, role: "region", "aria-label": "All launch times" }, h("table", {}, h("thead", {}, head), h("tbody", {}, ...body))));
 }
 
@@ -120,7 +120,7 @@ function drawOnLayout(table: HTMLElement, cell: HTMLElement, rows: HTMLElement[]
   const select = (block: number, x: number, y: number): void => {
     selected = block;
     for (const node of chart.querySelectorAll("[data-block]")) node.classList.toggle("on", node.getAttribute("data-block") === String(block));
-    tooltip.show([{ heading: `Block ${block + 1} of ${picture.blocks}` }, ...blockSummary(picture, block).map((c) => ({ label: c.title, value: c.ms === null ? "no launch counted" : duration(c.ms * 1e6) }))], x, y);
+    tooltip.show([{ heading: `Block ${block + 1} of ${picture.blocks}` }, ...blockSummary(picture, block).map((c) => ({ label: c.title, value: c.ms === null ? (c.ended ? "the arm had ended" : "no launch counted") : duration(c.ms * 1e6) }))], x, y);
   };
   const leave = (): void => {
     selected = null;

@@ -34,7 +34,7 @@ pub struct DiagnoseArguments {
     /// Diagnose warm launches only: hidden memory costs with everything in the page cache, judged by CPU time. Needs no lab.
     #[arg(long, conflicts_with_all = ["arms", "readahead", "iops", "bandwidth"])]
     pub warm: bool,
-    /// Blocks of the experiment, each with one launch of every arm [default: until every fix is decided, at most 15]. One arm needs
+    /// Blocks of the experiment, each with one launch of every arm that has not ended [default: until every fix is decided, at most 16]. One arm needs
     /// at least 6 blocks, eight arms 9. --max-time may allow fewer.
     #[arg(long, alias = "runs", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub blocks: Option<u32>,

@@ -105,7 +105,7 @@ fn a_diagnosis_names_it_with_its_fix() {
     assert!(analyzed(Path::new(&out.join("warm")))["findings"].to_string().contains(NAME));
 }
 
-/// Until every fix is decided, or 15 blocks: a minute where a machine is quick, and nothing but the launches takes time.
+/// Until every fix is decided, or 16 blocks: a minute where a machine is quick, and nothing but the launches takes time.
 fn diagnosed(out: &Path, target: &[String]) -> Value {
     let mut command = slowpath(["diagnose", "--warm", "--json", "--max-time", "20m", "--user", NOBODY, "-o"]);
     let done = start(command.arg(out).arg("--").args(target)).wait_within(Duration::from_secs(300));

@@ -95,9 +95,13 @@ pub fn summarize(input: &Input<'_>) -> Result<Diagnosis, Failure> {
         share_of_gap_removed: judged
             .iter()
             .filter_map(|judgement| {
-                let share = judgement.share.as_ref()?.share?;
-                let arm = input.arms[judgement.arm].arm.name.clone();
-                Some(GapShare { arm, share: quantity(share, Unit::Ratio) })
+                let removed = judgement.share.as_ref()?;
+                Some(GapShare {
+                    arm: input.arms[judgement.arm].arm.name.clone(),
+                    share: quantity(removed.share?, Unit::Ratio),
+                    blocks: u32::try_from(removed.blocks).ok(),
+                    interval_level: Some(removed.level),
+                })
             })
             .collect(),
         losses: input.found.losses.clone(),

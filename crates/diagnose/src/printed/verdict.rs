@@ -92,8 +92,8 @@ pub struct Verdict {
     /// or less. Null where there is no sham of its kind, or no pair with it.
     #[serde(default)]
     pub against_sham: Option<Quantity>,
-    /// Level of the intervals of `measured` and `against_sham`, as a fraction: that of the look after which the arm ended. Null where
-    /// nothing was measured, and in diagnoses of an earlier version.
+    /// Level of the intervals of `measured`, `against_sham` and `beside`, as a fraction: that of an arm that ended after so many blocks. Null
+    /// where nothing was measured, and in diagnoses of an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_level: Option<f64>,
     /// Smallest change that this comparison could have shown.
@@ -116,4 +116,11 @@ pub struct GapShare {
     pub arm: String,
     /// The share, a ratio: 1 is as fast as warm.
     pub share: Quantity,
+    /// Blocks in which all three arms have a launch that counts: fewer than a verdict has pairs where the warm arm ended before. Null in
+    /// diagnoses of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<u32>,
+    /// Level of the interval of `share`, as a fraction. Null as `blocks`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_level: Option<f64>,
 }

@@ -137,6 +137,8 @@ pub fn diagnosis() -> Diagnosis {
         share_of_gap_removed: vec![GapShare {
             arm: "preload_plan".to_owned(),
             share: Quantity::interval(0.423, 0.39, 0.46, Unit::Ratio),
+            blocks: Some(20),
+            interval_level: Some(0.99),
         }],
         losses: Losses(BTreeMap::from([("faults".to_owned(), 0), ("reads".to_owned(), 12)])),
         unavailable: vec![Unavailable {
