@@ -70,12 +70,12 @@ fleet-spark: ## field data on a real Spark cluster: master and two workers on lo
 fleet-clickhouse: ## field data on Debian's ClickHouse server, started on loopback
 	@scripts/fleet-clickhouse.sh
 
-# Of the commands that take long, those of the lines: make screens PAGE=docs/tour.md LINES="228"
+# A block that is marked `long` runs only if the line of its fence is given: make screens PAGE=docs/tour.md BLOCKS="198"
 PAGE ?= docs/tour.md
-LINES ?=
+BLOCKS ?=
 .PHONY: screens
 screens: setup build ## run the commands that a page shows, and put what they print there (needs root)
-	cargo run --quiet --locked -p slowpath-house --example screens -- target/release $(PAGE) $(LINES)
+	cargo run --quiet --locked -p slowpath-house --example screens -- target/release $(PAGE) $(BLOCKS)
 
 .PHONY: bench
 bench: setup build ## measurements beside other tools, results to docs/measurements (needs root)

@@ -76,7 +76,7 @@ pub fn blocks(text: &str) -> Result<Vec<Block>, String> {
 /// The text with what `printed(block, command)` says under each command of the blocks that `wanted` names, in place of what stands there.
 ///
 /// # Errors
-/// Those of [`blocks`] and of `printed`.
+/// Those of [`blocks`] and of `printed`; output that would be read as a command or as the end of its block.
 pub fn with_output(
     text: &str,
     wanted: impl Fn(&Block) -> bool,
@@ -90,8 +90,12 @@ pub fn with_output(
         add(&lines[next..block.line], &mut made);
         for command in &block.commands {
             let output = printed(block, command)?;
+            let output: Vec<&str> = output.trim_end().lines().map(str::trim_end).collect();
+            if output.iter().any(|line| line.starts_with("$ ") || line.starts_with("```")) {
+                return Err(format!("line {}: `{command}` prints what looks like a command or a fence", block.line));
+            }
             made += &format!("$ {command}\n");
-            add(&output.trim_end().lines().map(str::trim_end).collect::<Vec<_>>(), &mut made);
+            add(&output, &mut made);
         }
         next = block.line + block.length;
     }
@@ -138,6 +142,10 @@ mod tests {
         assert_eq!(made, text.replace("old\n$ c\n", "new 7\n$ c\nnew 1\n"));
         assert_eq!(with_output(text, |_| false, said).unwrap(), text);
         assert!(with_output(text, |_| true, |_, _| Err("no".to_owned())).is_err());
+        for wrong in ["$ rm", "```"] {
+            let refused = with_output(text, |_| true, |_, _| Ok(format!("a\n{wrong}\n"))).unwrap_err();
+            assert!(refused.starts_with("line 3: "), "{refused}");
+        }
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl<'a> BackgroundReclaim<'a> {
         let known = tables.manifest.memory_threads.as_ref()?;
         let of_kernel = kernel_threads(tables);
         let processes = facts.processes.iter().map(|process| process.key).filter(|key| !of_kernel.contains(key));
-        // They take a look at every fault: not where nobody's time is divided by them.
+        // Counting them walks over all faults: only where the time of a thread is divided by them.
         let needs_pages = |thread: &MemoryThread| {
             thread.cpu_time.0 > 0 && matches!(task(&thread.name), Task::Reclaim | Task::Compaction)
         };

@@ -148,6 +148,21 @@ fn a_share_lies_between_what_two_ways_say_and_the_rest_is_others() {
 }
 
 #[test]
+fn pages_count_where_one_of_the_threads_that_need_them_ran() {
+    let pages = |busy: &str| -> Vec<bool> {
+        let mut changed = tables(&pressed());
+        let threads = changed.manifest.memory_threads.as_mut().unwrap().threads.iter_mut();
+        threads.filter(|one| one.name != busy).for_each(|one| one.cpu_time = Nanos(0));
+        let facts = LaunchFacts::new(&changed);
+        let memory = BackgroundReclaim::of(&facts).unwrap();
+        let costs = memory.costs(memory.processes());
+        costs.iter().map(|cost| cost.ways.iter().any(|way| way.way == Attribution::AllocatedPages)).collect()
+    };
+    assert_eq!((pages("kswapd0"), pages("kcompactd0")), (vec![true], vec![true]));
+    assert_eq!((pages("khugepaged"), pages("ksmd")), (vec![false], vec![false]));
+}
+
+#[test]
 fn shares_of_processes_add_up_to_that_of_all_and_never_exceed_the_threads_time() {
     let tables = tables(&pressed());
     let facts = LaunchFacts::new(&tables);

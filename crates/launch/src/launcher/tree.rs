@@ -84,11 +84,11 @@ fn kernel_text(pid: i32, name: &str) -> Option<String> {
     short_text(Path::new(&format!("/proc/{pid}/{name}"))).ok()
 }
 
-/// A short file of the kernel, whole: into one buffer, for every launch waits for it. A reader of files asks for the size first (proc(5)
-/// has none) and then reads pieces that begin with 32 bytes. Bytes of a name need not be UTF-8.
+/// A short file of the kernel, whole, for every launch waits for it: into one buffer, because an empty one begins with pieces of 32 bytes,
+/// and without asking for a size, which files of proc(5) do not have. Bytes of a name need not be UTF-8.
 fn short_text(path: &Path) -> io::Result<String> {
     let mut text = Vec::with_capacity(4096);
-    // `take` hides that it is a file.
+    // `take` hides that it is a file, whose size would be asked for.
     File::open(path)?.take(u64::MAX).read_to_end(&mut text)?;
     Ok(String::from_utf8(text).unwrap_or_else(|bytes| String::from_utf8_lossy(bytes.as_bytes()).into_owned()))
 }
