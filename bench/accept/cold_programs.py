@@ -21,6 +21,7 @@ CASES = {
     "java": Case("java -version", ["/usr/bin/java", "-version"]),
     "javac": Case("javac --help-lint", ["/usr/bin/javac", "--help-lint"]),
     "source": Case("java, a source file", ["/usr/bin/java", "{place}/Main.java"]),
+    "frames": Case("python3, pandas", ["/usr/bin/python3", "-c", "import pandas, http.server, unittest.mock"]),
     "pandas": Case("python3, pandas and scipy", ["/usr/bin/python3", "-c", f"import {PANDAS}"]),
     "firefox": Case("Firefox to its page's first script", FIREFOX, "browser"),
     "chromium": Case("Chromium to its page's first script", CHROMIUM, "browser"),
