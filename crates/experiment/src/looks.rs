@@ -29,7 +29,7 @@ const FIRST: usize = 8;
 const GROWTH: f64 = 1.5;
 /// After a third as many where a large difference is expected. Of 16 blocks (looks after 8, 11 and 16) that finds as many as 15 with
 /// looks after 8 and 15 (87 and 85 % where a difference is 1.75 times the noise of a launch), and sooner: one of 2.5 times the noise after
-/// 10.2 blocks instead of 11.1. In 2,500 simulated experiments each, of an untreated arm, a fix and its sham.
+/// 10.2 blocks instead of 11.1 (docs/measurements/2026-11-29T1737-looks.md).
 const EARLY_GROWTH: f64 = 4.0 / 3.0;
 
 impl Looks {

@@ -223,7 +223,7 @@ impl WriterProcess {
         self.queue.push_back(bytes);
     }
 
-    /// Tells what holds now, in case there is no end.
+    /// Hands over what holds now, in case there is no end.
     pub fn so_far(&mut self, mut facts: SoFar) {
         facts.losses.merge(&self.given_up);
         self.enqueue(json(MessageKind::SoFar as u8, &facts));
