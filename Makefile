@@ -78,7 +78,9 @@ screens: setup build ## run the commands that a page shows, and put what they pr
 	cargo run --quiet --locked -p slowpath-house --example screens -- target/release $(PAGE) $(BLOCKS)
 
 .PHONY: bench
-bench: setup build ## measurements beside other tools, results to docs/measurements (needs root)
+bench: ## measurements beside other tools, results to docs/measurements (needs root)
+	@scripts/install-packages.sh browsers peers
+	@$(MAKE) --no-print-directory build
 	@scripts/measure.sh bench
 
 # Only some targets: make fuzz TARGETS="perf_map manifest"

@@ -24,7 +24,7 @@ test="$test gpgv debian-archive-keyring"
 test="$test man-db"
 browsers="chromium firefox-esr"
 # Other tools that acceptance runs are compared with, and programs of the archive that they examine.
-peers="hyperfine r-base-core python3-numpy imagemagick netpbm libjpeg-turbo-progs ffmpeg jq zstd poppler-utils"
+peers="hyperfine bpftrace linux-perf r-base-core python3-numpy imagemagick netpbm libjpeg-turbo-progs ffmpeg jq zstd poppler-utils"
 # Kernels other than this machine's run in it.
 peers="$peers qemu-system-x86 qemu-system-arm gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 # The one with pages of 64 KiB is built from source.

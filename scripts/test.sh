@@ -69,7 +69,7 @@ step_build() {
 # Perfetto's published definitions read back what slowpath exports. Comments hold no examples that would be tests (the repository's tests
 # look): rustdoc takes a second or two for each crate to find that out.
 step_rust() {
-    SLOWPATH_TEST_PYTHON="$PWD/target/venv/bin/python" scripts/rust_tests.py --workspace --no-fail-fast --lib --bins --tests --examples
+    SLOWPATH_TEST_PYTHON="$PWD/target/venv/bin/python" scripts/rust_tests.py --workspace --lib --bins --tests --examples
 }
 
 # The three below are those of `make check`: what a desk needs while something is written, without programs that are
@@ -80,7 +80,7 @@ step_types() { cd report-ui && npm run --silent typecheck; }
 
 # One call of cargo: another choice of packages would compile the workspace with other features once more.
 step_unit() {
-    scripts/rust_tests.py --workspace --no-fail-fast --lib --bins --test repository
+    scripts/rust_tests.py --workspace --lib --bins --test repository
 }
 
 took=$(mktemp)

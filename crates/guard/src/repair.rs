@@ -161,7 +161,8 @@ mod tests {
         }
         let place = tempfile::tempdir().unwrap();
         let program = place.path().join("program");
-        std::fs::copy("/bin/true", &program).unwrap();
+        // By another process: what a test beside this one forks would hold the file open for writing, and none can be executed then.
+        assert!(Command::new("/bin/cp").arg("/bin/true").arg(&program).status().unwrap().success());
         let words = [program.to_str().unwrap()];
         assert_eq!(prepare(&repair(&words, Duration::from_secs(5))).unwrap().run(), End::Exited(Some(0)));
         std::os::unix::fs::chown(&program, Some(65534), None).unwrap();

@@ -4,7 +4,7 @@
 //! `SLOWPATH_KILLS=1000` is the long run; 24 kills otherwise, spread over the commands as they are there.
 
 use crate::running::*;
-use crate::traces::{assert_no_kernel_object_left, clean, owned_by, processes_with};
+use crate::traces::{assert_no_kernel_object_left, clean, kill_all_with, owned_by, processes_with};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -183,9 +183,12 @@ fn a_recording_whose_recorder_was_killed_is_read_as_such_and_not_overwritten() {
     }
     let place = place();
     let out = place.path().join("out");
-    let mut running = start(slowpath(["record", "-o"]).arg(&out).args(["--", "/bin/sleep", "30"]));
+    let (name, value) = mark();
+    let mut running = start(slowpath(["record", "-o"]).arg(&out).args(["--", "/bin/sleep", "60"]).env(name, &value));
     assert!(soon(|| out.join("manifest.json").exists()));
     running.signal(libc::SIGKILL);
+    // The target lives on, and with it the end of its output.
+    kill_all_with(&value);
     running.wait();
     let analyzed = run(slowpath(["analyze"]).arg(&out));
     analyzed.succeeds();

@@ -2,7 +2,7 @@
 //! mount over or give away what was not meant.
 
 use crate::running::*;
-use crate::traces::{alone_in_cleaning, processes_with};
+use crate::traces::{alone_in_cleaning, kill_all_with};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
@@ -92,10 +92,7 @@ fn a_fresh_directory_of_a_killed_slowpath_is_removed_and_one_put_in_its_place_is
         }
         running.signal(libc::SIGKILL);
         // The target lives on, and with it the end of its output.
-        for pid in processes_with(&value).into_iter().filter(|process| *process != pid) {
-            // SAFETY: kill takes integers; the process was found by a mark of this test's own.
-            unsafe { libc::kill(pid as i32, libc::SIGKILL) };
-        }
+        kill_all_with(&value);
         running.wait();
         let alone = alone_in_cleaning();
         let done = run(slowpath(["doctor", "--clean"]));

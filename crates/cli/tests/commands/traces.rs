@@ -19,6 +19,19 @@ pub fn processes_with(mark: &str) -> Vec<u32> {
     pids.filter(carries).collect()
 }
 
+/// Kills every process that was started with this in its environment, those too that begin meanwhile.
+pub fn kill_all_with(mark: &str) {
+    let none_lives = || {
+        let living = processes_with(mark);
+        for pid in &living {
+            // SAFETY: kill takes integers; the process was found by a mark of the test's own.
+            unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
+        }
+        living.is_empty()
+    };
+    assert!(soon(none_lives), "left: {:?}", processes_with(mark));
+}
+
 fn environ_holds(environment: &[u8], mark: &str) -> bool {
     environment.windows(mark.len()).any(|window| window == mark.as_bytes())
 }
