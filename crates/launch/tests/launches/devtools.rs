@@ -35,8 +35,10 @@ impl Hooks for Talk {
     }
 
     fn on_tick(&mut self) {
+        // The first moment may come before the target has its end.
+        let Some(socket) = &mut self.socket else { return };
         let mut bytes = [0; 100];
-        match self.socket.as_mut().unwrap().read(&mut bytes) {
+        match socket.read(&mut bytes) {
             Ok(length) => self.answer.push_str(std::str::from_utf8(&bytes[..length]).unwrap()),
             Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
         }
