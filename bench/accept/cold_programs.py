@@ -22,6 +22,7 @@ CASES = {
     "javac": Case("javac --help-lint", ["/usr/bin/javac", "--help-lint"]),
     "source": Case("java, a source file", ["/usr/bin/java", "{place}/Main.java"]),
     "frames": Case("python3, pandas", ["/usr/bin/python3", "-c", "import pandas, http.server, unittest.mock"]),
+    "spatial": Case("python3, pandas and parts of scipy", ["/usr/bin/python3", "-c", "import pandas, scipy.spatial, scipy.sparse.linalg, http.server"]),
     "pandas": Case("python3, pandas and scipy", ["/usr/bin/python3", "-c", f"import {PANDAS}"]),
     "firefox": Case("Firefox to its page's first script", FIREFOX, "browser"),
     "chromium": Case("Chromium to its page's first script", CHROMIUM, "browser"),
