@@ -207,7 +207,7 @@ enum Rest {
 }
 
 /// Puts sections below each other. What does not fit gives way in this order: empty lines, long remarks, the last items of the
-/// longest list, and the later lines of what is left. Where a report has them, whole tables follow: first the context, then remarks,
+/// longest list (those that are needed last), and the later lines of what is left. Where a report has them, whole tables follow: first the context, then remarks,
 /// verdicts and findings.
 fn screen(mut sections: Vec<Section>, rest: Rest, style: &Style) -> String {
     sections.retain(|section| section.lines() > 0);
@@ -219,7 +219,9 @@ fn screen(mut sections: Vec<Section>, rest: Rest, style: &Style) -> String {
             spaced.spaced = false;
         } else if let Some(section) = sections.iter_mut().rfind(|section| section.drops_whole()) {
             section.drop_long();
-        } else if let Some(longest) = sections.iter_mut().filter(|s| s.drops_last()).max_by_key(|s| s.items.len()) {
+        } else if let Some(longest) = longest(&mut sections, Section::drops_unneeded) {
+            longest.drop_last();
+        } else if let Some(longest) = longest(&mut sections, Section::drops_last) {
             longest.drop_last();
         } else if let Some(long) = sections.iter_mut().flat_map(|s| &mut s.items).rfind(|item| item.lines() > 1) {
             long.cut();
@@ -242,6 +244,11 @@ fn screen(mut sections: Vec<Section>, rest: Rest, style: &Style) -> String {
         }
     }
     printed
+}
+
+/// The section with most items of those that can lose one.
+fn longest(sections: &mut [Section], can: impl Fn(&Section) -> bool) -> Option<&mut Section> {
+    sections.iter_mut().filter(|section| can(section)).max_by_key(|section| section.items.len())
 }
 
 /// The section that is left out next, if one can be.
@@ -275,6 +282,12 @@ impl Section {
     fn drops_last(&self) -> bool {
         let is_long = self.items.last().is_some_and(|item| item.lines() > 1);
         self.items.len() > 1 && (self.dropped > 0 || self.items.len() > 2 || is_long)
+    }
+
+    /// The same, and all that are needed are left.
+    fn drops_unneeded(&self) -> bool {
+        let lost = if self.dropped == 0 && self.items.len() > 2 { 2 } else { 1 };
+        self.drops_last() && self.items.len() >= self.needed + lost
     }
 
     fn drop_last(&mut self) {

@@ -20,6 +20,8 @@ pub(crate) struct Section {
     pub head: Vec<Line>,
     /// Lines that can be left out, from the last.
     pub items: Vec<Item>,
+    /// How many of them stay while other lists can lose items.
+    pub needed: usize,
     /// How many were left out.
     pub dropped: usize,
     /// What the items are, plural.
@@ -125,6 +127,8 @@ pub(crate) fn arms(launch: &LaunchSummary, style: &Style) -> Section {
     });
     Section {
         items: items.collect(),
+        // Up to the first fix: the answer and the verdicts speak of it.
+        needed: launch.arms.iter().position(|arm| arm.role == ArmRole::Fix).map_or(0, |at| at + 1),
         head: vec![Line::of(Paint::Quiet, &heading.concat(), style)],
         what: "arms",
         spaced: true,

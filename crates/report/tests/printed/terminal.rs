@@ -2,7 +2,7 @@
 
 use crate::samples;
 use proptest::prelude::*;
-use slowpath_report::terminal::{Style, analysis, diagnosis};
+use slowpath_report::terminal::{Style, analysis, diagnosis, diagnosis_screen};
 use slowpath_report::{ANALYZE_SCHEMA, Analysis, ArmRole, Diagnosis, Outcome, Verdict};
 use slowpath_tables::{Losses, Quantity, Unavailable, Unit};
 
@@ -207,6 +207,22 @@ fn remarks_and_titles_are_wrapped_while_the_screen_has_room() {
     let printed = diagnosis(&long, &Style::PLAIN);
     check_screen(&printed);
     assert!(printed.contains("\n  1 remark in the report\n") && !printed.contains("of the recorded cold"), "{printed}");
+}
+
+#[test]
+fn the_row_of_the_first_fix_stays_while_remarks_and_other_arms_can_be_left_out() {
+    let mut long = samples::diagnosis();
+    long.notes = (0..8).map(|number| format!("remark {number}")).collect();
+    let sham = |number| samples::arm(&format!("sham{number}"), ArmRole::Sham, Some((2300.0, 2200.0, 2400.0)), 386.0);
+    // As trials have them: both baselines first.
+    long.launch.arms.sort_by_key(|arm| arm.role == ArmRole::Fix);
+    long.launch.arms.extend((0..4).map(sham));
+    let commands: Vec<String> = (0..3).map(|number| format!("slowpath fix show out fix{number}")).collect();
+    let printed = diagnosis_screen(&long, "out/report.html", &commands, &Style::PLAIN);
+    check_screen(&printed);
+    let arms = printed.split("\narm ").nth(1).and_then(|rest| rest.split("more arms in the report").next());
+    assert!(arms.unwrap_or_else(|| panic!("{printed}")).contains("\npreload_plan "), "{printed}");
+    assert!(printed.contains("more remarks in the report"), "{printed}");
 }
 
 /// The analysis of a launch with what a diagnosis found.
