@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -28,12 +29,11 @@ LOG = ROOT / "target" / "test-output.log"
 KNOWN = ROOT / "scripts" / "known-skips.txt"
 
 LONGEST = "cli commands"
-# Each of them keeps a CPU busy for less than half of its time. What measures how long something takes is not among them.
+# Each of them keeps a CPU busy for less than half of its time. Programs whose results depend on what else runs are not among them.
 WAITING = {
     "context slowpath_context",
     "fix beside",
     "lab launches",
-    "lab slowpath_lab",
     "launch launches",
     "process slowpath_process",
     "session slowpath_session",
@@ -91,7 +91,6 @@ class Seen:
 class Results:
     """Of all programs that have ended. Two threads run programs: each adds what one has printed, whole."""
 
-    log: Path
     skips: list[tuple[str, str, str]] = field(default_factory=list)
     """Program, test and reason."""
     counts: list[int] = field(default_factory=lambda: [0, 0, 0])
@@ -112,7 +111,7 @@ class Results:
         shown = [line for line in printed.splitlines(keepends=True) if seen.shows(line)]
         head = f"       Ended {program.name}\n".encode()
         with self.lock:
-            with self.log.open("ab") as log:
+            with LOG.open("ab") as log:
                 log.write(head + printed)
             sys.stdout.buffer.write(head + b"".join(shown))
             if status != 0:
@@ -141,7 +140,7 @@ def built(arguments: list[str]) -> list[Program] | None:
 
 
 def run(programs: list[Program], results: Results) -> None:
-    """Runs programs one after the other."""
+    """Runs programs one after the other, up to one that an interruption ended: whoever interrupts this script interrupts them, too."""
     for program in programs:
         results.begin(program)
         done = subprocess.run(
@@ -153,10 +152,12 @@ def run(programs: list[Program], results: Results) -> None:
             check=False,
         )
         results.add(program, done.stdout, done.returncode)
+        if done.returncode == -signal.SIGINT:
+            return
 
 
 def known() -> list[re.Pattern[str]]:
-    """Skips that are expected where CI runs: expressions on `binary: test: reason`."""
+    """Skips that are expected where CI runs: expressions on `program: test: reason`."""
     lines = KNOWN.read_text(encoding="utf-8").splitlines()
     return [re.compile(line) for line in lines if line and not line.startswith("#")]
 
@@ -176,8 +177,7 @@ def main() -> int:
         return 2
     # The longest first: what waits has most of its time to run beside.
     programs.sort(key=lambda program: program.name != LONGEST)
-    results = Results(LOG)
-    # Who interrupts this script interrupts what runs; nothing more begins then.
+    results = Results()
     beside = threading.Thread(target=run, args=([one for one in programs if one.name in WAITING], results), daemon=True)
     beside.start()
     run([one for one in programs if one.name not in WAITING], results)

@@ -207,8 +207,8 @@ enum Rest {
 }
 
 /// Puts sections below each other. What does not fit gives way in this order: empty lines, long remarks, the last items of the
-/// longest list (those that are needed last), and the later lines of what is left. Where a report has them, whole tables follow: first the context, then remarks,
-/// verdicts and findings.
+/// longest list (those that are needed last), and the later lines of what is left. Where a report has them, whole tables follow:
+/// first the context, then remarks, verdicts and findings.
 fn screen(mut sections: Vec<Section>, rest: Rest, style: &Style) -> String {
     sections.retain(|section| section.lines() > 0);
     let total = |sections: &[Section]| {

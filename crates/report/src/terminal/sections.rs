@@ -125,11 +125,16 @@ pub(crate) fn arms(launch: &LaunchSummary, style: &Style) -> Section {
             arm.median.map(|median| figures::sketch(&median, from, to, sketch_columns, style)).unwrap_or_default();
         Line::of(Paint::Plain, &cells.concat(), style).with(Paint::Plain, &format!("  {sketch}"), style).into()
     });
+    arm_table(launch, items.collect(), Line::of(Paint::Quiet, &heading.concat(), style))
+}
+
+/// A table with one row for each arm.
+pub(super) fn arm_table(launch: &LaunchSummary, items: Vec<Item>, heading: Line) -> Section {
     Section {
-        items: items.collect(),
+        items,
         // Up to the first fix: the answer and the verdicts speak of it.
         needed: launch.arms.iter().position(|arm| arm.role == ArmRole::Fix).map_or(0, |at| at + 1),
-        head: vec![Line::of(Paint::Quiet, &heading.concat(), style)],
+        head: vec![heading],
         what: "arms",
         spaced: true,
         is_table: true,

@@ -7,7 +7,7 @@ use super::escape::escape;
 use super::figures;
 use super::item::Item;
 use super::line::{Line, Paint, left, right};
-use super::sections::{Section, program};
+use super::sections::{Section, arm_table, program};
 use super::style::Style;
 use super::tried::{against_sham, sham_sentences};
 use slowpath_diagnose::printed::{ArmRole, ArmSummary, Decision, Diagnosis, LaunchSummary, MetricChange, Verdict};
@@ -117,15 +117,7 @@ pub(super) fn arms(launch: &LaunchSummary, style: &Style) -> Section {
         let sketch = arm.cpu.map(|cpu| figures::sketch(&cpu, from, to, sketch_columns, style)).unwrap_or_default();
         Line::of(Paint::Plain, &cells.concat(), style).with(Paint::Plain, &format!("  {sketch}"), style).into()
     });
-    Section {
-        items: items.collect(),
-        head: vec![Line::of(Paint::Quiet, &heading.concat(), style)],
-        what: "arms",
-        spaced: true,
-        is_table: true,
-        is_context: true,
-        ..Section::default()
-    }
+    arm_table(launch, items.collect(), Line::of(Paint::Quiet, &heading.concat(), style))
 }
 
 /// Every verdict: the decision, predicted beside measured, and below it the change against the sham and those by the other metrics.
