@@ -19,8 +19,8 @@
  * where one ended (`area` is 0) as often as the kernel tells it. */
 static __always_inline bool is_own_write(struct task_struct *task, const char *function, struct ma_state *tree, u64 area)
 {
-	struct mm_struct *mm = task->mm;
-	if (!mm || (u64)tree->tree != (u64)mm + bpf_core_field_offset(struct mm_struct, mm_mt))
+	struct mm_struct *mm = POINTER(task_struct, task, mm);
+	if (!mm || (u64)POINTER(ma_state, tree, tree) != (u64)mm + bpf_core_field_offset(struct mm_struct, mm_mt))
 		return false;
 	if (bpf_core_field_exists(task->in_execve) && BPF_CORE_READ_BITFIELD(task, in_execve))
 		return false;

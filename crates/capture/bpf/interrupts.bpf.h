@@ -22,7 +22,7 @@ struct pcpu_hot {
 /* The run queue of the processor that a task runs on. */
 static __always_inline struct rq *queue_of(struct task_struct *task)
 {
-	struct cfs_rq *fair = task->se.cfs_rq;
+	struct cfs_rq *fair = POINTER(task_struct, task, se.cfs_rq);
 	return bpf_core_field_exists(fair->rq) ? fair->rq : 0;
 }
 

@@ -42,7 +42,7 @@ static __always_inline void emit_layout(struct task_struct *task, struct task_st
 	while ((vma = bpf_iter_task_vma_next(&it))) {
 		/* VM_READ, VM_WRITE, VM_EXEC are PROT_READ, PROT_WRITE, PROT_EXEC (include/linux/mm.h). */
 		tell(task, state, MAPPING_EXEC, vma->vm_start, vma->vm_end - vma->vm_start, vma->vm_flags & 7,
-		     bytes_of_pages(vma->vm_pgoff), vma->vm_file);
+		     bytes_of_pages(vma->vm_pgoff), POINTER(vm_area_struct, vma, vm_file));
 	}
 	bpf_iter_task_vma_destroy(&it);
 }

@@ -141,7 +141,7 @@ static __always_inline bool is_withheld(struct task_struct *task, struct task_st
 		return false;
 	if (sight != SIGHT_WHILE_DUMPABLE)
 		return true;
-	struct mm_struct *mm = task->mm;
+	struct mm_struct *mm = POINTER(task_struct, task, mm);
 	/* It ends, and gave its memory back. */
 	return mm && !is_dumpable(mm);
 }

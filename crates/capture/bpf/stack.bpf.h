@@ -309,7 +309,7 @@ __attribute__((noinline)) u32 user_stack(struct task_state *state, u64 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct walk_settings *known = settings();
-	if (!known || !task->mm || is_withheld(task, state))
+	if (!known || !POINTER(task_struct, task, mm) || is_withheld(task, state))
 		return 0;
 	struct pt_regs *regs = user_registers(task);
 #if defined(__TARGET_ARCH_x86)

@@ -56,6 +56,13 @@ extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
 #define FIELD_OF(type, pointer, object, field)                                                                         \
 	(bpf_rdonly_cast ? TYPED(type, pointer)->object->field : BPF_CORE_READ((struct type *)(pointer), object, field))
 
+/* A field that is a pointer, of an object whose type the verifier knows. For each such load it searches all types of the kernel by name,
+ * up to four times, for what says whether to trust that pointer (btf_nested_type_is_trusted in kernel/bpf/btf.c, since 6.3): 1 ms for each
+ * place in each program, by which a recording starts later. Of an object of which it knows the type alone it trusts nothing, and
+ * searches nothing; and the load is the same. Where a function of the kernel takes the pointer, it must be trusted: there it is a plain
+ * load, or a copy (BPF_CORE_READ) where nothing is read through it. */
+#define POINTER(type, pointer, field) (bpf_rdonly_cast ? TYPED(type, pointer)->field : (pointer)->field)
+
 #include "sight.bpf.h"
 
 static __always_inline struct file_id id_of(struct inode *inode)
@@ -67,19 +74,10 @@ static __always_inline struct file_id id_of(struct inode *inode)
 }
 
 /* Whether anything at all is stored for this task. A load instead of a call, for the tasks that are not followed: all that an event costs
- * them, but for those of objects that define RUNS_SELDOM before they include this.
- *
- * For each field that is a pointer, of an object whose type the verifier knows, it searches all types of the kernel by name for what says
- * whether to trust that pointer (btf_nested_type_is_trusted in kernel/bpf/btf.c): 1 ms for each place in each program, by which a
- * recording starts later. Objects whose programs run seldom, whatever else the machine does, make the call, and copy such fields out of
- * the kernel (BPF_CORE_READ) where they need no pointer. */
+ * them. */
 static __always_inline bool has_storage(struct task_struct *task)
 {
-#ifdef RUNS_SELDOM
-	return true;
-#else
-	return !bpf_core_field_exists(task->bpf_storage) || task->bpf_storage;
-#endif
+	return !bpf_core_field_exists(task->bpf_storage) || POINTER(task_struct, task, bpf_storage);
 }
 
 static __always_inline struct task_state *state_of(struct task_struct *task)
@@ -125,46 +123,54 @@ static __always_inline void submit(void *record)
  * sent even when another was sent before. With LISTED_ONLY a name is sent only where anybody could have found it. */
 enum { NAMED_BY_INODE = 1, NAMED_BY_PATH = 2, LISTED_ONLY = 0x80 };
 
-/* Tells the reader the names from this directory entry up to the first one already sent. Not static: so it is verified once, and
- * not in every round of a loop that calls it. Such a function takes no pointers to kernel objects; this one is read as what it is. */
+/* A directory entry whose name is told next, and how its file became known. */
+struct climb {
+	u64 entry;
+	u8_flag how;
+};
+
+static long tell_name(u32 depth, struct climb *climb)
+{
+	struct dentry *dentry = (struct dentry *)climb->entry;
+	if (!dentry)
+		return 1;
+	struct inode *inode = FIELD(dentry, dentry, d_inode);
+	if (!inode)
+		return 1;
+	struct file_id id = id_of(inode);
+	u8_flag *sent = bpf_map_lookup_elem(&named, &id);
+	if (sent && *sent >= climb->how)
+		return 1;
+	if (bpf_map_update_elem(&named, &id, &climb->how, BPF_ANY))
+		return 1;
+	struct dentry *parent = FIELD(dentry, dentry, d_parent);
+	struct name_event *event = reserve(EVENT_NAME, sizeof(*event), bpf_get_current_task_btf());
+	if (!event)
+		return 1;
+	event->header.ts = bpf_ktime_get_ns();
+	event->dev = id.dev;
+	event->ino = id.ino;
+	event->mode = FIELD(inode, inode, i_mode);
+	event->is_root = parent == dentry;
+	event->reserved = 0;
+	event->parent_ino = FIELD_OF(dentry, parent, d_inode, i_ino);
+	const unsigned char *name = FIELD(dentry, dentry, d_name.name);
+	long length = bpf_probe_read_kernel_str(event->name, sizeof(event->name), name);
+	event->name_length = length > 0 ? length - 1 : 0;
+	submit(event);
+	climb->entry = (u64)parent;
+	return parent == dentry;
+}
+
+/* Tells the reader the names from this directory entry up to the first one already sent. Not static, and a loop of the kernel's: so it is
+ * verified once, not in every round of a loop that calls it nor once for each name. Such a function takes no pointers to kernel
+ * objects; this one is read as what it is. */
 __attribute__((noinline)) int name_from(u64 entry, u8_flag how)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct dentry *dentry = (struct dentry *)entry;
+	struct climb climb = {.entry = entry, .how = how & ~LISTED_ONLY};
 	if (how & LISTED_ONLY && !is_listed(entry))
 		return 0;
-	how &= ~LISTED_ONLY;
-	for (int depth = 0; depth < 32; depth++) {
-		if (!dentry)
-			return 0;
-		struct inode *inode = FIELD(dentry, dentry, d_inode);
-		if (!inode)
-			return 0;
-		struct file_id id = id_of(inode);
-		u8_flag *sent = bpf_map_lookup_elem(&named, &id);
-		if (sent && *sent >= how)
-			return 0;
-		if (bpf_map_update_elem(&named, &id, &how, BPF_ANY))
-			return 0;
-		struct dentry *parent = FIELD(dentry, dentry, d_parent);
-		struct name_event *event = reserve(EVENT_NAME, sizeof(*event), task);
-		if (!event)
-			return 0;
-		event->header.ts = bpf_ktime_get_ns();
-		event->dev = id.dev;
-		event->ino = id.ino;
-		event->mode = FIELD(inode, inode, i_mode);
-		event->is_root = parent == dentry;
-		event->reserved = 0;
-		event->parent_ino = FIELD_OF(dentry, parent, d_inode, i_ino);
-		const unsigned char *name = FIELD(dentry, dentry, d_name.name);
-		long length = bpf_probe_read_kernel_str(event->name, sizeof(event->name), name);
-		event->name_length = length > 0 ? length - 1 : 0;
-		submit(event);
-		if (parent == dentry)
-			return 0;
-		dentry = parent;
-	}
+	bpf_loop(32, tell_name, &climb, 0);
 	return 0;
 }
 

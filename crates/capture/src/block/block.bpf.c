@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* Requests to block devices, from issue to completion. A request is often issued by another task than the one that
  * wants the data (plugging, loop workers), so requests of all tasks are reported and the tree's own are marked. */
-#define RUNS_SELDOM
 #include "../../bpf/tree.bpf.h"
 
 struct issued {

@@ -247,7 +247,7 @@ static __always_inline void add_all(struct task_struct *task, struct space *spac
 		u64 start = vma->vm_start, end = vma->vm_end;
 		if (!(vma->vm_flags & PROT_EXEC))
 			continue;
-		struct file *file = vma->vm_file;
+		struct file *file = POINTER(vm_area_struct, vma, vm_file);
 		if (file)
 			add_file(task, space, start, end, bytes_of_pages(vma->vm_pgoff), file);
 		else if (find_area(space, start) < 0)

@@ -63,7 +63,7 @@ int cpu_sample(struct bpf_perf_event_data *context)
 	event->header.stack = user;
 	event->kernel_stack = kernel;
 	event->first_argument = event->second_argument = 0;
-	if (tells_arguments && task->mm && !withholds)
+	if (tells_arguments && POINTER(task_struct, task, mm) && !withholds)
 		fill_arguments(event, task);
 	submit(event);
 	return 0;

@@ -40,8 +40,10 @@ int BPF_PROG(before_change, struct pt_regs *regs, long number)
 		return 0;
 	/* A task is in one system call at a time: the place is shared with the probe of reads. */
 	state->syscall_ts = bpf_ktime_get_ns();
-	if (number == NUMBER_BRK)
-		state->heap_end = task->mm ? task->mm->brk : 0;
+	if (number == NUMBER_BRK) {
+		struct mm_struct *mm = POINTER(task_struct, task, mm);
+		state->heap_end = mm ? mm->brk : 0;
+	}
 	return 0;
 }
 

@@ -2,7 +2,6 @@
 /* What the kernel does to have free and huge pages: by followed tasks in their own context, with its duration; and by its own
  * threads, which any task wakes or whose work lies in any process, so those are reported for the whole machine. All of it is rare: while
  * there is memory enough none of these events happens. */
-#define RUNS_SELDOM
 #include "../../bpf/interrupts.bpf.h"
 
 /* include/linux/sched.h */

@@ -26,7 +26,7 @@ static __always_inline int tell(struct folio *folio, u32 flags)
 	struct task_struct *task = bpf_get_current_task_btf();
 	/* Before the first branch: the verifier follows it once. */
 	struct task_state *state = state_of(task);
-	struct inode *inode = folio->mapping->host;
+	struct inode *inode = POINTER(folio, folio, mapping)->host;
 	/* Pages of a block device itself are a file system's metadata: reported as inode 0 of that device. */
 	bool metadata = (inode->i_mode & S_IFMT) == S_IFBLK;
 	u64 dev = metadata ? inode->i_rdev : inode->i_sb->s_dev;

@@ -127,8 +127,8 @@ static __always_inline void look_at(u64 from, u64 to, u64 wanted, u32 moment)
 static __always_inline bool is_plain(struct vm_area_struct *area)
 {
 	unsigned long flags = area->vm_flags;
-	return !area->vm_file && !area->vm_ops && (flags & VM_READ_WRITE) == VM_READ_WRITE &&
-	       !(flags & (VM_SHARED | VM_GROWSDOWN));
+	return !POINTER(vm_area_struct, area, vm_file) && !POINTER(vm_area_struct, area, vm_ops) &&
+	       (flags & VM_READ_WRITE) == VM_READ_WRITE && !(flags & (VM_SHARED | VM_GROWSDOWN));
 }
 
 struct area {
@@ -200,9 +200,9 @@ static long look_at_area(u32 number, void *unused)
 static __always_inline void look_at_process(struct task_struct *task)
 {
 	struct task_state *state = state_of(task);
-	struct mm_struct *mm = task->mm;
+	struct mm_struct *mm = POINTER(task_struct, task, mm);
 	/* A child of vfork that did not execute anything has its parent's memory. */
-	if (!state || !state->running || !mm || task->vfork_done)
+	if (!state || !state->running || !mm || POINTER(task_struct, task, vfork_done))
 		return;
 	if (is_withheld(task, state)) {
 		count_withheld(EVENT_PAGE_CONTENT);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* Follows the tree: forks, program images, ends, with the kernel's own fault counters as the oracle. */
-#define RUNS_SELDOM
 #include "../../bpf/tree.bpf.h"
 
 SEC("tp_btf/sched_process_fork")

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* Readahead decisions (include/trace/events/readahead.h; kernels without these events do without). */
-#define RUNS_SELDOM
 #include "../../bpf/tree.bpf.h"
 
 static __always_inline int tell(struct inode *inode, u64 page, u64 pages, u32 path)
