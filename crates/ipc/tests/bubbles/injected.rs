@@ -180,6 +180,8 @@ impl Injection {
         word(LOCKED).store(1, Ordering::Relaxed);
         // SAFETY: no pointers.
         SIGNAL.store(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) }, Ordering::Relaxed);
+        // The server has what is found here from the fork on: found in the call that is disturbed, it would be found too small.
+        std::thread::spawn(move || pin(server).map(|()| compute(SERVICE_NS))).join().unwrap().unwrap();
         if std::ptr::eq(self, &INTERRUPTS) {
             timers(server);
         }
@@ -358,7 +360,6 @@ const MOST_TIMERS: usize = 128;
 /// much, those that take most.
 fn timers(cpu: usize) {
     let mut open = TIMERS.lock().unwrap_or_else(PoisonError::into_inner);
-    std::thread::spawn(move || pin(cpu).map(|()| compute(SERVICE_NS))).join().unwrap().unwrap();
     let (mut most_slowed, mut best) = (0.0, FEWEST_TIMERS);
     while open.len() < MOST_TIMERS {
         let mut attributes = [0u8; 64];
