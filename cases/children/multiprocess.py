@@ -1,4 +1,7 @@
-"""Four workers of multiprocessing, started by METHOD (spawn, forkserver or fork), of which each imports MODULES: multiprocess.py METHOD."""
+"""Workers of multiprocessing, four at a time, started by METHOD (spawn, forkserver or fork), of which each imports MODULES.
+
+    multiprocess.py METHOD [WORKERS]        8 of them
+"""
 
 import multiprocessing
 import sys
@@ -13,6 +16,6 @@ def work(number: int) -> int:
 
 
 if __name__ == "__main__":
-    method = sys.argv[1]
+    method, workers = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 8
     with multiprocessing.get_context(method).Pool(4, maxtasksperchild=1) as pool:
-        print(pool.map(work, range(8), chunksize=1))
+        print(pool.map(work, range(workers), chunksize=1))

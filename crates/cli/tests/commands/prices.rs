@@ -45,12 +45,18 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The price is what `pair` differs by: CPU times of a child with the work, and without it. `SLOWPATH_PRICE_ROUNDS=9`
-/// (`bench/accept/artifact-findings`) records as often with `again` and wants the whole interval within a fifth.
+/// How often a price is held against runs: `SLOWPATH_PRICE_ROUNDS`, which `bench/accept/artifact-findings` sets to nine.
+pub fn rounds() -> usize {
+    let rounds = std::env::var("SLOWPATH_PRICE_ROUNDS").map_or(1, |text| text.parse().unwrap());
+    assert!(rounds == 1 || rounds >= 9, "fewer than nine rounds have no interval at 95 %");
+    rounds
+}
+
+/// The price is what `pair` differs by: CPU times of a child with the work, and without it. Of several [`rounds`], each of which records with
+/// `again`, the whole interval is within a fifth.
 #[track_caller]
 pub fn assert_priced(first: Price, again: &dyn Fn() -> Price, pair: &dyn Fn() -> (f64, f64)) {
-    let rounds = std::env::var("SLOWPATH_PRICE_ROUNDS").map_or(1, |text| text.parse::<usize>().unwrap());
-    assert!(rounds == 1 || rounds >= 9, "fewer than nine rounds have no interval at 95 %");
+    let rounds = rounds();
     let mut ratios = Vec::new();
     let mut price = Some(first);
     for _ in 0..rounds {

@@ -16,9 +16,15 @@ pub const MEMORY: [&str; 4] = ["--quiet", "--memory-calls", "--stacks", "fault,a
 /// Builds a case.
 #[track_caller]
 pub fn built(case: &str) -> tempfile::TempDir {
+    built_with(case, &[])
+}
+
+/// Builds a case with more arguments than its directory.
+#[track_caller]
+pub fn built_with(case: &str, arguments: &[&str]) -> tempfile::TempDir {
     let place = place();
     let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases").join(case).join("make");
-    let done = Command::new(make).arg(place.path()).output().unwrap();
+    let done = Command::new(make).arg(place.path()).args(arguments).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     place
 }
