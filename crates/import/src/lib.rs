@@ -26,6 +26,7 @@ mod mappings;
 mod moment;
 mod output;
 mod perf_data;
+mod perf_lost;
 mod perf_sample;
 mod perf_script;
 mod perfetto;

@@ -13,6 +13,7 @@ use crate::declaration::{Importer, head_lines};
 use crate::input::Input;
 use crate::kernel_event::{Circumstances, KernelEvents, fault};
 use crate::mappings::Mappings;
+use crate::perf_lost::Lost;
 use crate::perf_sample::{Sampled, cpu_sample, stands_for_faults};
 use crate::problem::ImportError;
 use crate::stacks::{CodePlace, DEEPEST};
@@ -59,6 +60,7 @@ struct Pending {
 struct State {
     events: KernelEvents,
     mappings: Mappings<FileKey>,
+    lost: Lost,
 }
 
 fn import(input: &mut Input<'_>, trace: &mut Trace<'_>) -> Result<(), ImportError> {
@@ -103,6 +105,7 @@ fn import(input: &mut Input<'_>, trace: &mut Trace<'_>) -> Result<(), ImportErro
     {
         return Err(input.wrong(FIELDS, "the last event"));
     }
+    state.lost.add_to(&mut trace.facts.losses);
     state.events.finish(trace)?;
     read
 }
@@ -275,8 +278,11 @@ impl State {
                 None => Ok(false),
             },
             "PERF_RECORD_LOST" | "PERF_RECORD_LOST_SAMPLES" => {
-                let lost = rest.rsplit(' ').find_map(|word| word.parse().ok()).unwrap_or(1);
-                trace.facts.losses.add("perf.any", lost);
+                let events = rest.rsplit(' ').find_map(|word| word.parse().ok()).unwrap_or(1);
+                match kind {
+                    "PERF_RECORD_LOST" => self.lost.said(events),
+                    _ => self.lost.counted(events),
+                }
                 Ok(true)
             }
             _ => Ok(true),

@@ -110,7 +110,8 @@ fn perf_data_and_what_perf_script_prints_of_it_make_the_same_recording() {
         assert_eq!(waits(&by_data), waits(&by_script), "{options:?}");
         let manifest = &by_data.manifest;
         let lost = |tables: &Tables| tables.manifest.losses.0.get("perf.any").copied();
-        assert_eq!(lost(&by_data), lost(&by_script), "{options:?}");
+        // perf script leaves out what the kernel's counters say beyond that.
+        assert!(lost(&by_data) >= lost(&by_script), "{options:?}: {:?} {:?}", lost(&by_data), lost(&by_script));
         let late = manifest.losses.0.get("perf_out_of_order.any");
         assert_eq!((late, manifest.cpu_sample_hz()), (None, Some(1000)), "{options:?}");
         let host = &manifest.host;

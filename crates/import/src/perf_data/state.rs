@@ -10,6 +10,7 @@ use crate::in_order::InOrder;
 use crate::input::Input;
 use crate::kernel_event::{Circumstances, KernelEvents, fault};
 use crate::mappings::Mappings;
+use crate::perf_lost::Lost;
 use crate::perf_sample::{Sampled, cpu_sample, stands_for_faults};
 use crate::problem::ImportError;
 use crate::tasks::Thread;
@@ -80,6 +81,7 @@ pub struct State {
     latest: u64,
     round: u64,
     has_frames: bool,
+    lost: Lost,
     /// The first record that is none of its kind.
     wrong: Option<(u64, &'static str)>,
 }
@@ -95,6 +97,7 @@ impl Default for State {
             latest: 0,
             round: 0,
             has_frames: false,
+            lost: Lost::default(),
             wrong: None,
         }
     }
@@ -182,6 +185,7 @@ impl State {
         for record in self.order.finish() {
             self.emit(trace, record)?;
         }
+        self.lost.add_to(&mut trace.facts.losses);
         if self.order.late > 0 {
             trace.facts.losses.add("perf_out_of_order.any", self.order.late);
         }
@@ -264,10 +268,8 @@ impl State {
                 }
                 Some(())
             }
-            kind::LOST => {
-                fields.u64().and_then(|_id| fields.u64()).map(|lost| trace.facts.losses.add("perf.any", lost))
-            }
-            kind::LOST_SAMPLES => fields.u64().map(|lost| trace.facts.losses.add("perf.any", lost)),
+            kind::LOST => fields.u64().and_then(|_id| fields.u64()).map(|events| self.lost.said(events)),
+            kind::LOST_SAMPLES => fields.u64().map(|events| self.lost.counted(events)),
             kind::THROTTLE => {
                 trace.facts.leave_out("throttled");
                 Some(())

@@ -268,6 +268,17 @@ fn samples_faults_and_waits_have_their_stacks_files_and_order() {
 }
 
 #[test]
+fn what_is_lost_counts_once_however_often_it_is_said() {
+    // Kind 13, a record for each event: what the kernel counted of it.
+    let counted = |lost: u64| other(13, 0, &words(&[lost]), 10 * SECOND + 7_000_000);
+    for (said, lost) in [(vec![], 12), (vec![5, 4], 12), (vec![12, 9], 21)] {
+        let said = said.into_iter().flat_map(counted).collect::<Vec<_>>();
+        let (tables, _) = import_bytes("perf-data", &file(&[records(), said].concat()));
+        assert_eq!(tables.manifest.losses.0.get("perf.any"), Some(&lost));
+    }
+}
+
+#[test]
 fn the_manifest_says_what_perf_knew_lost_and_cannot_name() {
     let (tables, _) = import_bytes("perf-data", &recorded());
     let manifest = &tables.manifest;
