@@ -44,6 +44,8 @@ class Machine:
     emulator: str
     emulator_package: str
     board: tuple[str, ...]
+    threads: str
+    """Of the emulator: one for all processors (`single`), or one for each (`multi`)."""
     cpu: str
     console: str
     line: tuple[str, ...]
@@ -111,6 +113,9 @@ X86_64 = Machine(
     emulator="qemu-system-x86_64",
     emulator_package="qemu-system-x86",
     board=("-M", "q35"),
+    # Where each processor has a thread, the emulator executes a breakpoint by which the kernel patches a running function after the kernel has
+    # taken it away, and the kernel panics (docs/measurements/2026-11-30T0040-emulator-patching.md).
+    threads="single",
     # With the random numbers that the interpreter waits for.
     cpu="Westmere,+rdrand",
     console="ttyS0",
@@ -129,6 +134,7 @@ AARCH64 = Machine(
     emulator="qemu-system-aarch64",
     emulator_package="qemu-system-arm",
     board=("-M", "virt,gic-version=3"),
+    threads="multi",
     # Has pages of 4, 16 and 64 KiB. The board gives the kernel a seed for random numbers.
     cpu="neoverse-n1",
     console="ttyAMA0",
@@ -306,7 +312,7 @@ def booted(place: Path, image: Path, disk: RamDisk, patience_s: int, storage: Pa
     # What the kernel does not know is the environment of the first process.
     append = f"console={machine.console} quiet panic=-1 {machine.append} SLOWPATH_LINE=/dev/{line}"
     command = [
-        machine.emulator, "-accel", "tcg,thread=multi", "-cpu", cpu, *machine.board, "-m", str(memory_mb), "-smp", "2", "-display", "none", "-no-reboot",
+        machine.emulator, "-accel", f"tcg,thread={machine.threads}", "-cpu", cpu, *machine.board, "-m", str(memory_mb), "-smp", "2", "-display", "none", "-no-reboot",
         "-nodefaults", "-kernel", str(bootable(image)), "-initrd", str(place / "initrd.gz"), "-append", append,
         "-serial", f"file:{console}", *options, *(["-drive", f"file={storage},format=raw,if=virtio"] if storage else []),
     ]  # fmt: skip
