@@ -4,9 +4,8 @@ skipped and why.
 
     scripts/rust_tests.py [ARGUMENT...]        arguments of cargo test
 
-Programs whose results do not depend on what else runs come first, for scripts/test.sh has other tests run beside them, and
-then the one that takes longest; beside these run those that wait most of their time. The others run one after the other at
-the end. All run, whichever fails.
+One program runs after the other, as cargo has it, but for those that wait most of their time: they run, one after the
+other too, beside the program that takes longest. All run, whichever fails.
 
 A test that cannot run here prints a line `skipped: REASON` and passes; the runner hides that line. Targets that a test
 starts may write to the runner's own output: only lines that a runner writes are shown, the whole output is kept in
@@ -29,27 +28,6 @@ ROOT = Path(__file__).resolve().parent.parent
 LOG = ROOT / "target" / "test-output.log"
 KNOWN = ROOT / "scripts" / "known-skips.txt"
 
-# Programs that compute what is the same on a busy machine.
-FIRST = {
-    "analysis known_answers",
-    "analysis slowpath_analysis",
-    "experiment calibration",
-    "experiment coverage",
-    "foreign-data corpora",
-    "house debian_archive",
-    "house readme",
-    "house repository",
-    "import real_perf",
-    "import slowpath_import",
-    "import stories",
-    "layout slowpath_layout",
-    "recording files",
-    "report printed",
-    "report slowpath_report",
-    "symbols executables",
-    "verify bisection",
-    "verify slowpath_verify",
-}
 LONGEST = "cli commands"
 # Each of them keeps a CPU busy for less than half of its time. Programs whose results depend on what else runs are not among them.
 WAITING = {
@@ -193,17 +171,17 @@ def main() -> int:
     programs = built(sys.argv[1:])
     if programs is None:
         return 101
-    gone = (FIRST | WAITING | {LONGEST}) - {program.name for program in programs}
+    gone = (WAITING | {LONGEST}) - {program.name for program in programs}
     if "--tests" in sys.argv and gone:
         print(f"rust_tests: no programs of tests: {', '.join(sorted(gone))}", file=sys.stderr)
         return 2
+    # The longest first: what waits has most of its time to run beside.
+    programs.sort(key=lambda program: program.name != LONGEST)
     results = Results()
     beside = threading.Thread(target=run, args=([one for one in programs if one.name in WAITING], results), daemon=True)
     beside.start()
-    run([one for one in programs if one.name in FIRST], results)
-    run([one for one in programs if one.name == LONGEST], results)
+    run([one for one in programs if one.name not in WAITING], results)
     beside.join()
-    run([one for one in programs if one.name not in FIRST | WAITING | {LONGEST}], results)
     if results.ended != len(programs):
         print(f"rust_tests: only {results.ended} of {len(programs)} programs of tests were run", file=sys.stderr)
         return 2

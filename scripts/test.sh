@@ -8,12 +8,11 @@ cd "$(dirname "$0")/.."
 # No step waits for an answer.
 exec </dev/null
 
-# In this order. Compiling keeps every CPU busy; tests of Rust do not: beside them run those of pages and of the fleet, which wait for
-# browsers and servers half of the time. What runs beside is shown when both have ended.
+# In this order. Those beside wait for browsers, servers and downloads half of the time: they run while the workspace is compiled, which
+# keeps every CPU busy. What they print is shown when all is compiled, and no test of Rust runs before.
 first=(packages format page)
-beside_compiling=(python-tools)
+beside=(page-tests python-tools fleet)
 compiled=(dependencies clippy build)
-beside_rust=(page-tests fleet)
 last=(rust)
 
 step_packages() { scripts/install-packages.sh test; }
@@ -31,13 +30,9 @@ step_page_tests() {
     npm run --silent test:browser
 }
 
-# Environments of Python from their lock files: tests of Rust use both.
-step_python_tools() {
-    scripts/python-tools.sh
-    scripts/fleet-python.sh
-}
+step_python_tools() { scripts/python-tools.sh; }
 
-# The Python package for field data: style, types, tests.
+# The Python package for field data: its environment from the lock file, style, types, tests.
 step_fleet() {
     scripts/fleet-python.sh
     cd fleet
@@ -115,7 +110,7 @@ run() {
     for step in "$@"; do
         run="step_${step//-/_}"
         if ! declare -F "$run" >/dev/null; then
-            echo "test: no step $step (${first[*]} ${beside_compiling[*]} ${compiled[*]} ${beside_rust[*]} ${last[*]} clippy-here types unit)" >&2
+            echo "test: no step $step (${first[*]} ${beside[*]} ${compiled[*]} ${last[*]} clippy-here types unit)" >&2
             return 2
         fi
         began=$SECONDS
@@ -163,11 +158,10 @@ else
     trap 'exit 129' HUP
     trap 'exit 130' INT
     trap 'exit 143' TERM
-    start "${beside_compiling[@]}" >"$said" 2>&1
+    # Browsers are timed by what they compute, not by the clock.
+    SLOWPATH_TEST_BESIDE=1 start "${beside[@]}" >"$said" 2>&1
     start "${compiled[@]}"
     finish
-    # Browsers are timed by what they compute, not by the clock.
-    SLOWPATH_TEST_BESIDE=1 start "${beside_rust[@]}" >"$said" 2>&1
     start "${last[@]}"
     finish
 fi
