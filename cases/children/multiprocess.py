@@ -1,7 +1,4 @@
-"""Workers of multiprocessing, four at a time, started by METHOD (spawn, forkserver or fork), of which each imports MODULES.
-
-    multiprocess.py METHOD [WORKERS]        8 of them
-"""
+"""Four workers of multiprocessing, started by METHOD (spawn, forkserver or fork), of which each imports MODULES: multiprocess.py METHOD."""
 
 import multiprocessing
 import sys
@@ -16,6 +13,6 @@ def work(number: int) -> int:
 
 
 if __name__ == "__main__":
-    method, workers = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 8
+    method = sys.argv[1]
     with multiprocessing.get_context(method).Pool(4, maxtasksperchild=1) as pool:
-        print(pool.map(work, range(workers), chunksize=1))
+        print(pool.map(work, range(8), chunksize=1))

@@ -133,7 +133,7 @@ fn children_of_multiprocessing_are_proved_to_start_sooner_as_forks_of_one_that_h
     let case = Case::new();
     for method in ["spawn", "fork"] {
         let script = case.place.path().join("multiprocess.py").to_str().unwrap().to_owned();
-        let target = ["/usr/bin/python3", &script, method, "4"].map(str::to_owned);
+        let target = ["/usr/bin/python3".to_owned(), script, method.to_owned()];
         let out = case.place.path().join(method);
         let printed = diagnosed(&out, &target);
         let verdict = proved(&printed);
