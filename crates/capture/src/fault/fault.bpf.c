@@ -32,8 +32,8 @@ struct {
 	__type(value, struct fault_clock);
 } clocks SEC(".maps");
 
-/* As `has_storage`, by a plain load: the processor's code for one through POINTER checks the address first, 2 ns of each fault. Once in
- * each program, for what the kernel searches at each place. */
+/* As `has_storage`, by a plain load: what POINTER adds would be added to each fault twice. Once in each program, for what the kernel
+ * searches at each place. */
 static __always_inline bool has_any_storage(struct task_struct *task)
 {
 	return !bpf_core_field_exists(task->bpf_storage) || task->bpf_storage;
