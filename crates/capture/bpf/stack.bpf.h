@@ -255,8 +255,11 @@ static __always_inline void begin_stack(struct stack_event *event, struct task_s
 	event->header.ts = bpf_ktime_get_ns();
 }
 
+/* With the number of a stack: the thread's last one, which was not walked again. */
+#define STACK_KEPT (1ULL << 32)
+
 /* Number of the stack with these registers; 0 for none. */
-static __always_inline u32 walked(struct task_struct *task, struct walk_settings *known, u64 ip, u64 sp, u64 bp, u64 lr, u64 flags)
+static __always_inline u64 walked(struct task_struct *task, struct walk_settings *known, u64 ip, u64 sp, u64 bp, u64 lr, u64 flags)
 {
 	struct walk_counts *count = counts();
 	struct workspace *work = workspace();
@@ -269,7 +272,7 @@ static __always_inline u32 walked(struct task_struct *task, struct walk_settings
 	read_near(work, sp & ~7ULL);
 	if (last->stack && last->ip == ip && last->sp == sp && last->bp == bp && last->lr == lr &&
 	    last->generation == generation && is_same(last, work))
-		return last->stack;
+		return last->stack | STACK_KEPT;
 	last->stack = 0;
 	struct space *space = bpf_task_storage_get(&spaces, task->group_leader, 0, flags);
 	if (!space) {
@@ -303,9 +306,10 @@ static __always_inline u32 walked(struct task_struct *task, struct walk_settings
 	return number;
 }
 
-/* Number of the current task's user stack; 0 for none, and where it is withheld. `state` is the task's, `flags` say whether memory may
- * be allocated for the stack. Not static: so it is verified once, and not in every program that calls it. */
-__attribute__((noinline)) u32 user_stack(struct task_state *state, u64 flags)
+/* Number of the current task's user stack; 0 for none, and where it is withheld; with STACK_KEPT where finding it took next to nothing.
+ * `state` is the task's, `flags` say whether memory may be allocated for the stack. Not static: so it is verified once, and not in
+ * every program that calls it. */
+__attribute__((noinline)) u64 user_stack(struct task_state *state, u64 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct walk_settings *known = settings();
@@ -317,11 +321,14 @@ __attribute__((noinline)) u32 user_stack(struct task_state *state, u64 flags)
 #else
 	u64 ip = regs->user_regs.pc, sp = regs->user_regs.sp, bp = regs->user_regs.regs[29], lr = regs->user_regs.regs[30];
 #endif
-	u32 number = walked(task, known, ip, sp, bp, lr, flags);
+	u64 stack = walked(task, known, ip, sp, bp, lr, flags);
+	u32 number = stack;
 	/* However the number was found: what was not walked anew could be wrong as well. */
-	if (known->copy_every && number)
+	if (known->copy_every && number) {
 		copy_stack(task, known, number, ip, sp, bp);
-	return number;
+		return number;
+	}
+	return stack;
 }
 
 /* Number of the kernel's stack below a perf event; 0 for none. */

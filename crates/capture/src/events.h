@@ -163,7 +163,7 @@ struct fault_record {
 	unsigned int tid;
 	unsigned int flags;
 	unsigned int stack;
-	/* What recording it took behind its end, ns; 0 where that was not measured. */
+	/* What recording it took behind its end, ns, or what it took last at the same stack; 0 where that was not measured. */
 	unsigned int recording;
 	unsigned int reserved;
 };
@@ -175,6 +175,9 @@ struct fault_record {
 struct fault_event {
 	struct event_header header;
 	unsigned int count;
+	/* The CPU's own: what recording a fault took last where the stack was found to be the last one's, and that stack. */
+	unsigned int took_at_kept;
+	unsigned int kept_stack;
 	unsigned int reserved;
 	struct fault_record faults[FAULT_BATCH];
 };

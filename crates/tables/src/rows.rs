@@ -143,8 +143,8 @@ table! {
         kernel: bool,
         /// Innermost frame of its call stack, where stacks of faults were asked for: `stacks.id`.
         stack: Option<u32>,
-        /// Time of the thread that recording it took behind its end, the walk of its call stack mostly, by the clock; null where it was not
-        /// measured, as without stacks.
+        /// Time of the thread that recording it took behind its end, the walk of its call stack mostly, by the clock; of faults in a row at
+        /// one stack, what one of eight took. Null where it was not measured, as without stacks.
         recording: Option<Nanos>,
     }
 }

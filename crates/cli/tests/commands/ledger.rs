@@ -54,7 +54,8 @@ fn agrees(what: &str, value: f64, expected: f64, slack_ms: f64) {
 }
 
 /// The ledger of a recording that lost no switch, with what its command printed. Kernels are known that tell no switch away from certain
-/// tasks, of which one may run before a thread at any time; the recorder counts them, and the recording is made again.
+/// tasks, of which one may run before a thread at any time; the recorder counts them, and the recording is made again. So it is where a
+/// thread's last switch was not told, with which its name comes.
 fn undisturbed(place: &Path, recorded: impl Fn(&Path) -> Done) -> (PathBuf, Done, Value) {
     for number in 0..8 {
         let out = place.join(format!("out-{number}"));
@@ -63,11 +64,13 @@ fn undisturbed(place: &Path, recorded: impl Fn(&Path) -> Done) -> (PathBuf, Done
         let found = analyzed(&out);
         let losses = found["losses"].as_object().unwrap();
         let lost: Vec<&String> = losses.iter().filter(|(_, lost)| **lost != 0).map(|(kind, _)| kind).collect();
-        if lost.is_empty() {
+        let nameless =
+            found["ledger"]["threads"].as_array().unwrap().iter().filter(|one| one["thread"].is_null()).count();
+        if lost.is_empty() && nameless == 0 {
             return (out, done, found["ledger"].clone());
         }
-        assert_eq!(lost, ["off_cpu"], "{losses:?}");
-        println!("disturbed: {losses:?}");
+        assert!(lost.iter().all(|kind| *kind == "off_cpu"), "{losses:?}");
+        println!("disturbed: {losses:?}, {nameless} threads without a name");
     }
     panic!("every recording was disturbed");
 }

@@ -100,8 +100,12 @@ impl<'a> Privilege<'a> {
 /// What strace writes in place of a call when a process was killed while strace was still asking what it calls.
 const UNKNOWN_CALL: &str = "???";
 
+/// How strace ends the line of a call during which it writes of another process.
+const INTERRUPTED: &str = " <unfinished ...>";
+
 /// Name and arguments; no arguments where a line only ends a call that an earlier one began, or names none.
 fn call_of(rest: &str) -> (&str, &str) {
+    let rest = rest.strip_suffix(INTERRUPTED).unwrap_or(rest);
     if rest.starts_with(UNKNOWN_CALL) {
         return (UNKNOWN_CALL, "");
     }
@@ -172,6 +176,8 @@ fn calls_after_the_drop_and_of_children_of_dropped_processes_are_nobodys() {
                 1 unlinkat(5</run/slowpath/x>, \"size\", 0) = 0\n\
                 1 openat2(5</home/a>, \"d/f\", {flags=O_PATH, resolve=RESOLVE_NO_SYMLINKS}, 24) = 6\n\
                 1 bpf(BPF_MAP_CREATE, {map_name=\"x\"}, 80) = 4\n\
+                1 mount(\"proc\", \"/proc\", \"proc\", MS_NOSUID, NULL <unfinished ...>\n\
+                1 <... mount resumed>) = 0\n\
                 1 ???( <detached ...>\n";
     let found = of_root(text);
     let calls: Vec<_> =
@@ -181,6 +187,7 @@ fn calls_after_the_drop_and_of_children_of_dropped_processes_are_nobodys() {
         ("unlinkat", "/run/slowpath/x/size", true),
         ("openat2", "/home/a/d/f", true),
         ("bpf", "-", false),
+        ("mount", "/proc", false),
     ];
     assert_eq!(calls, expected);
 }

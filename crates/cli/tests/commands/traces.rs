@@ -12,11 +12,13 @@ use std::sync::{Mutex, MutexGuard};
 pub fn processes_with(mark: &str) -> Vec<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let carries = |pid: &u32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environ_holds(&environment, mark)
-    };
-    pids.filter(carries).collect()
+    pids.filter(|pid| carries(*pid, mark)).collect()
+}
+
+/// Whether the environment of a process at its exec held `mark`.
+pub fn carries(pid: u32, mark: &str) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environ_holds(&environment, mark)
 }
 
 /// Kills every process that was started with this in its environment, those too that begin meanwhile.

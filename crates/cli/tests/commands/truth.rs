@@ -36,6 +36,33 @@ fn recorded_faults_agree_with_proc_to_a_thousandth() {
     assert_eq!(tables.manifest.losses.total(), 0);
 }
 
+/// One call of the kernel's touches 1024 pages: its faults are at one stack.
+const FAULTS_OF_ONE_CALL: &str = "
+import mmap, os
+m = mmap.mmap(-1, 4 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+m.madvise(mmap.MADV_NOHUGEPAGE)
+z = os.open('/dev/zero', os.O_RDONLY)
+assert os.readv(z, [memoryview(m)]) == 4 << 20
+";
+
+/// The others have what that one took: to read the clock takes about as long as to see that the stack is the last one.
+#[test]
+fn of_faults_in_a_row_at_one_stack_recording_one_of_eight_is_timed() {
+    if !root() {
+        return;
+    }
+    let place = place();
+    let out = place.path().join("out");
+    record(&out, &["--stacks", "fault"], &["/usr/bin/python3", "-S", "-c", FAULTS_OF_ONE_CALL]).succeeds();
+    let tables = tables(&out);
+    let in_calls: Vec<_> = tables.faults.iter().filter(|fault| fault.kernel && fault.stack.is_some()).collect();
+    let at_one_stack: Vec<_> = in_calls.windows(2).filter(|pair| pair[0].stack == pair[1].stack).collect();
+    let alike = at_one_stack.iter().filter(|pair| pair[0].recording == pair[1].recording).count();
+    assert!(at_one_stack.len() >= 1000, "{} of {}", at_one_stack.len(), in_calls.len());
+    assert!(4 * alike >= 3 * at_one_stack.len() && alike < at_one_stack.len(), "{alike} of {}", at_one_stack.len());
+    assert!(in_calls.iter().all(|fault| fault.recording.is_some_and(|took| took.0 > 0)));
+}
+
 #[test]
 fn bytes_of_a_cold_launch_agree_with_the_device_to_a_hundredth() {
     if !root() {
