@@ -92,7 +92,13 @@ impl<'a> LaunchFacts<'a> {
     pub(crate) fn loader_work(&self) -> &[Start] {
         self.loader_work.get_or_init(|| {
             let (tables, files, places) = (&*self.tables, &self.files, &*self.places);
-            loader_work::starts(&StartInputs { tables, files, places, until: self.until() })
+            loader_work::starts(&StartInputs {
+                tables,
+                files,
+                places,
+                recording: self.recording(),
+                until: self.until(),
+            })
         })
     }
 

@@ -10,14 +10,14 @@
 //!   writes; one in the sections of relocations, symbols and their names is a page that it reads. The time from one such fault to the
 //!   linker's next one is that of the object that is relocated: whose own pages it touched last.
 //!
-//! The time between two events counts without what the thread did not run, and without the time of major faults, which wait for
-//! storage. From the last library on until the program itself, which comes last, is relocated, nobody runs but the linker and the
-//! resolvers of indirect functions that it calls: all of it counts. Then the linker protects what it has relocated of the program,
-//! which splits its mapping, and that is recorded where the program has such a part (`-z relro`) and the kernel is 6.4 or later.
-//! Elsewhere, and where waits were not recorded, some were lost, or a hypervisor took long, time counts up to [`LONGEST`], and between
-//! a fault of the linker and one of other code (a constructor, a resolver) none does: who ran is not known. So times are too small
-//! rather than too large; a static program has none, nor has one that relocates itself (static PIE), nor what is bound or loaded after
-//! main began, or after a resolver of the program's own ran.
+//! The time between two events counts without what the thread did not run, without what recording its faults took of it, and
+//! without the time of major faults, which wait for storage. From the last library on until the program itself, which comes last,
+//! is relocated, nobody runs but the linker and the resolvers of indirect functions that it calls: all of it counts. Then the
+//! linker protects what it has relocated of the program, which splits its mapping, and that is recorded where the program has such
+//! a part (`-z relro`) and the kernel is 6.4 or later. Elsewhere, and where waits were not recorded, some were lost, or a
+//! hypervisor took long, time counts up to [`LONGEST`], and between a fault of the linker and one of other code (a constructor, a
+//! resolver) none does: who ran is not known. So times are too small rather than too large; a static program has none, nor has one
+//! that relocates itself (static PIE), nor what is bound or loaded after main began, or after a resolver of the program's own ran.
 //!
 //! Leaves what that costs a launch, and what would end it, to the findings `relocation_cost` and `many_libraries`.
 
@@ -26,6 +26,7 @@ use crate::io::files::{FileId, Files};
 use crate::memory::address_space::{AddressPlace, AddressSpaces};
 use crate::memory::fault_places::FaultPlace;
 use crate::time::off_cpu_times::waits_recorded;
+use crate::time::recording_times::RecordingTimes;
 use slowpath_recording::Tables;
 use slowpath_tables::{FaultKind, FileKey, MappingOp, Nanos, OffCpuReason, ProcessKey, SectionKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -103,6 +104,8 @@ pub(crate) struct StartInputs<'a> {
     pub files: &'a Files,
     /// What each row of `tables.faults` meant.
     pub places: &'a [FaultPlace],
+    /// What recording faults took of threads, which is no time of the linker's.
+    pub recording: &'a RecordingTimes,
     /// When the launch was ready, or ended.
     pub until: Nanos,
 }
@@ -344,7 +347,11 @@ struct Timed<'a> {
 impl Timed<'_> {
     /// What counts of the time from `from` to `to`.
     fn counted(&self, from: Nanos, to: Nanos) -> Nanos {
-        let ran = |to| self.rows.ran(self.window.process, from, to);
+        let process = self.window.process;
+        let ran = |to| {
+            let ran = self.rows.ran(process, from, to);
+            ran - self.facts.recording.between(process, process.pid, from, to).min(ran)
+        };
         match self.linkers_alone.filter(|(begin, end)| *begin <= from && from < *end) {
             // What a constructor does behind the end is its own.
             Some((_, end)) => ran(to.min(end)),

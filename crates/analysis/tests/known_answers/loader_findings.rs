@@ -135,6 +135,19 @@ fn what_recording_adds_to_starts_of_few_pages_is_none() {
     assert!(relocations(&of_all_kinds).is_some(), "64 pages of three kinds");
 }
 
+/// The walks of their call stacks.
+#[test]
+fn what_recording_its_faults_took_is_no_work_of_the_linkers() {
+    let table = linkers(1_000_000, 20_000, PROGRAM_CODE + 12_288, 3, "minor");
+    let data = linkers(1_060_000, 25_000, PROGRAM_DATA, 80, "minor");
+    let rows = format!("{FAULTS}{table}{data}{}", main_begins(3_060_000));
+    let recorded = rows.replace("kind kernel\n", "kind kernel recording\n").replace(" false\n", " false 5000\n");
+    let finding = relocations(&recorded).unwrap();
+    let cost = 3.0 * (0.02 - 0.005) + 79.0 * (0.025 - 0.005) + 0.0005;
+    assert!((finding.cost.value - cost).abs() < 1e-9, "{finding:?}");
+    assert!((finding.cost.low.unwrap() - 83.0 * 0.0005).abs() < 1e-9, "{finding:?}");
+}
+
 /// The same program, executed six times by one process, with so many pages and 0.6 ms of relocations each.
 fn six_starts(pages: u64) -> Tables {
     let mut execs = "== execs\nts pid start filename dev ino\n".to_owned();
