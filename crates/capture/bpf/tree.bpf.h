@@ -59,8 +59,8 @@ extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
 /* A field that is a pointer, of an object whose type the verifier knows. For each such load it searches all types of the kernel by name,
  * up to four times, for what says whether to trust that pointer (btf_nested_type_is_trusted in kernel/bpf/btf.c, since 6.3): 1 ms for each
  * place in each program, by which a recording starts later. Of an object of which it knows the type alone it trusts nothing, and
- * searches nothing; the load takes 2 ns more, for its address is checked first. Where a function of the kernel takes the pointer, it must be trusted: there it is a plain
- * load, or a copy (BPF_CORE_READ) where nothing is read through it. */
+ * searches nothing; the load takes 2 ns more, for its address is checked first. Where a function of the kernel takes the pointer, it must
+ * be trusted: there it is a plain load, or a copy (BPF_CORE_READ) where nothing is read through it. */
 #define POINTER(type, pointer, field) (bpf_rdonly_cast ? TYPED(type, pointer)->field : (pointer)->field)
 
 #include "sight.bpf.h"

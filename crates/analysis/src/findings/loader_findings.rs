@@ -10,7 +10,8 @@ use crate::threshold::{Threshold, Whole};
 use slowpath_tables::{FileRelocations, Nanos, ProcessKey, Quantity, Unit};
 use std::collections::{BTreeMap, HashMap};
 
-/// Least cost: the C library alone takes some hundredths of a millisecond, and recording adds some 0.3 ms where stacks are walked.
+/// Least cost: the C library alone takes some hundredths of a millisecond, and recording added some 0.3 ms while the cost had walks of
+/// stacks in it.
 pub(crate) const LEAST_COST: Nanos = Nanos(500_000);
 
 /// Least share of the time to ready, as for [`super::cold_file_reads`].
@@ -77,7 +78,10 @@ pub(super) fn doubts(facts: &LaunchFacts<'_>, rests_on: &[(&str, usize)]) -> Dou
     for (table, kept) in rests_on {
         doubts.of_losses(&tables.manifest.losses, &[table], *kept, &format!("rows of {table}"));
     }
-    doubts.reasons.push("the cost includes what recording adds: up to a millisecond, or a tenth".to_owned());
+    doubts.reasons.push(
+        "the cost includes what recording adds besides walks of call stacks: up to a millisecond, or a tenth"
+            .to_owned(),
+    );
     doubts
 }
 

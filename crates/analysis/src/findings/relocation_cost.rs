@@ -38,7 +38,7 @@ use std::collections::BTreeMap;
 /// Name of the finding.
 pub const NAME: &str = "relocation_cost";
 
-/// The recorder's walks of stacks, interrupts and a busy machine add less than this to one start of a small program.
+/// Interrupts, a busy machine and what recording adds besides walks of stacks are less than this in one start of a small program.
 const NO_NOISE: Nanos = Nanos(1_000_000);
 
 /// Pages of one start that are written, or faulted in of tables. The C library, the linker and a small program have fewer; of twelve

@@ -119,7 +119,8 @@ static __always_inline int end_of_other(struct task_struct *task, u64 address)
 #ifdef WITH_STACKS
 /* Of so many faults in a row whose stack is the last one's, recording one is timed. */
 #define TIMED_OF_KEPT 8
-/* Longer it takes only where something else had the CPU. */
+/* What took longer is not given to other faults: mostly something else had the CPU. Where the machine or the stack make it long each time,
+ * each fault is timed. */
 #define LONGEST_AT_KEPT_NS 2000
 
 /* What recording a fault took until now, for the most part its walk, which takes the thread's time and as much as some faults: reported, so

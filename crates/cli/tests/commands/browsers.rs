@@ -2,7 +2,7 @@
 
 use crate::recorded_case::built;
 use crate::running::*;
-use crate::traces::{carries, processes_with};
+use crate::traces::{carries, command_name, processes, processes_with};
 use serde_json::Value;
 use slowpath_browse::{Page, PageServer, Source};
 use std::collections::BTreeMap;
@@ -87,11 +87,6 @@ fn every_round_visits_every_page_and_tells_what_the_page_was_made_to_take() {
     assert_eq!((origins(0), origins(1)), (vec!["forked"], vec!["executed"]));
 }
 
-fn processes() -> Vec<u32> {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-}
-
 /// What the descriptors of a process lead to, by their numbers.
 fn descriptors(pid: u32) -> BTreeMap<String, PathBuf> {
     let all = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
@@ -101,12 +96,6 @@ fn descriptors(pid: u32) -> BTreeMap<String, PathBuf> {
 
 fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()).into_owned()
-}
-
-/// By its name, which the kernel gives without the lock of the process's memory: a process of another test may hold its own for
-/// long.
-fn is_chromium(pid: &u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim_end() == "chromium")
 }
 
 /// Sockets of TCP that listen, as descriptors show them.
@@ -129,7 +118,9 @@ fn the_browser_of_a_scenario_listens_nowhere_and_alone_has_its_end_of_devtools()
             .spawn(|| scenario_with(&mark, &["--rounds", "2", "--browser", BROWSER, site.path().to_str().unwrap()]));
         while !done.is_finished() {
             let began = Instant::now();
-            for browser in processes().into_iter().filter(is_chromium).filter(|pid| carries(*pid, &mark)) {
+            // By name first: a process of another test may hold the lock of its memory for long.
+            let browsers = processes().filter(|pid| command_name(*pid) == "chromium");
+            for browser in browsers.filter(|pid| carries(*pid, &mark)) {
                 let (own, line) = (descriptors(browser), command_line(browser));
                 let open = listening();
                 listens.extend(own.values().filter(|one| open.contains(one)).cloned());
@@ -137,9 +128,10 @@ fn the_browser_of_a_scenario_listens_nowhere_and_alone_has_its_end_of_devtools()
                     continue;
                 };
                 assert_eq!(own.get("4"), Some(end));
-                // What the browser has just forked still has its command line, and all descriptors until its exec.
+                // What the browser has just forked still has its command line, and all descriptors until its exec,
+                // which may come between the two looks: the descriptors are looked at again behind the line.
                 let has_end = |pid: &u32| descriptors(*pid).values().any(|one| one == end);
-                let all = processes().into_iter().filter(has_end).filter(|pid| command_line(*pid) != line);
+                let all = processes().filter(has_end).filter(|pid| command_line(*pid) != line);
                 others.extend(all.filter(has_end).map(command_line));
                 looks += 1;
             }

@@ -1,7 +1,7 @@
 //! Ctrl-C, SIGTERM and `--duration`: a clean end that keeps what was recorded.
 
 use crate::running::*;
-use crate::traces::{assert_nothing_left, processes_with};
+use crate::traces::{assert_nothing_left, command_name, processes_with};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -223,10 +223,6 @@ fn an_interrupted_diagnosis_keeps_its_recordings_and_leaves_nothing_else() {
     done.fails_with(130, &["interrupted"]);
     assert!(!tables(&out.join("needed-1")).execs.is_empty());
     assert_nothing_left(&done);
-}
-
-fn command_name(pid: u32) -> String {
-    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
 }
 
 #[test]

@@ -8,11 +8,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
 
+/// All processes of the machine, zombies too.
+pub fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// The processes, zombies excepted, whose environment at their exec held `mark`.
 pub fn processes_with(mark: &str) -> Vec<u32> {
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| carries(*pid, mark)).collect()
+    processes().filter(|pid| carries(*pid, mark)).collect()
+}
+
+/// The name that the kernel has for a process, which it gives without the lock of the process's memory.
+pub fn command_name(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
 }
 
 /// Whether the environment of a process at its exec held `mark`.
