@@ -99,14 +99,16 @@ def mapped_columns(
     if absent:
         raise wrong_usage("cannot rename", source, f"there is no column {absent[0]!r}", "name a column of the file")
     found: dict[str, str] = {}
+    # In lower case -> name: names that differ in case alone are one to SQL.
+    taken: dict[str, str] = {}
     for column in columns:
         given = renames.get(column) or canonical(column)
         name = storable(given)
         if not given or (keep is not None and given not in KNOWN and not {column, given, name} & set(keep)):
             continue
         name = spelled.get(name.lower(), name)
-        clash = next((other for other in found if other.lower() == name.lower()), None)
-        if clash is not None:
+        clash = taken.setdefault(name.lower(), name)
+        if clash in found:
             raise wrong_usage(
                 "cannot ingest",
                 source,
