@@ -58,6 +58,12 @@ impl StatLine {
         self.field(22)
     }
 
+    /// Whether it ignores this signal, one below 32; of a zombie, whether it did.
+    pub fn ignores(&self, signal: u32) -> bool {
+        let shifted = |mask: u32| mask.checked_shr(signal.checked_sub(1)?);
+        self.field(33).and_then(shifted).is_some_and(|mask| mask & 1 == 1)
+    }
+
     /// Whether it has ended; a zombie is still shown.
     pub fn has_ended(&self) -> bool {
         matches!(self.state(), Some('Z' | 'X' | 'x'))
@@ -77,6 +83,15 @@ mod tests {
         assert_eq!((line.field::<i32>(8), line.field::<u32>(8), line.field::<u64>(26)), (Some(-1), None, None));
         assert_eq!((line.field::<u64>(2), line.field::<u64>(0)), (None, None));
         assert!(!line.has_ended());
+    }
+
+    #[test]
+    fn ignored_signals_are_bits_of_one_field() {
+        // SIGCHLD is 17, SIGPIPE 13.
+        let line = StatLine::parse(b"7 (a) S 1 7 7 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 9 1 2 3 4 5 6 7 8 0 0 65536 4096\n")
+            .unwrap();
+        assert_eq!([17, 13, 1, 0, 33].map(|signal| line.ignores(signal)), [true, false, false, false, false]);
+        assert!(!StatLine::parse(b"7 (a) Z 1").unwrap().ignores(17));
     }
 
     #[test]

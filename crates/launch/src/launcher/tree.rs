@@ -59,18 +59,18 @@ pub(crate) fn look(with_memory: bool) -> Look {
     let mut pids = descendants();
     pids.sort_unstable();
     for pid in pids {
-        let Some(status) = kernel_text(pid, "status") else { continue };
-        look.any_ignores_ends |= ignores(&status);
-        look.memory.extend(with_memory.then(|| memory_of(pid, &status)).flatten());
+        look.any_ignores_ends |= ignores_ends(pid);
+        look.memory.extend(with_memory.then(|| memory_of(pid)).flatten());
     }
     look
 }
 
-fn memory_of(pid: i32, status: &str) -> Option<ProcessMemory> {
+fn memory_of(pid: i32) -> Option<ProcessMemory> {
+    let status = kernel_text(pid, "status")?;
     let pss = kernel_text(pid, "smaps_rollup").and_then(|text| size_field(&text, "Pss"));
-    let name = status_field(status, "Name")?.to_owned();
+    let name = status_field(&status, "Name")?.to_owned();
     // A zombie has no memory and no such line.
-    Some(ProcessMemory { pid, name, peak_rss: size_field(status, "VmHWM")?, pss })
+    Some(ProcessMemory { pid, name, peak_rss: size_field(&status, "VmHWM")?, pss })
 }
 
 /// Times of a process's first thread, also of one that has ended and was not reaped.
@@ -84,29 +84,31 @@ fn kernel_text(pid: i32, name: &str) -> Option<String> {
     short_text(Path::new(&format!("/proc/{pid}/{name}"))).ok()
 }
 
-/// A short file of the kernel, whole, for every launch waits for it: into one buffer, because an empty one begins with pieces of 32 bytes,
-/// and without asking for a size, which files of proc(5) do not have. Bytes of a name need not be UTF-8.
+/// A short file of the kernel, whole, for every launch waits for it: onto the stack, because an empty vector begins with pieces of 32 bytes
+/// and a large one makes malloc tidy up, and without asking for a size, which files of proc(5) do not have. Bytes of a name need not be
+/// UTF-8.
 fn short_text(path: &Path) -> io::Result<String> {
-    let mut text = Vec::with_capacity(4096);
-    // `take` hides that it is a file, whose size would be asked for.
-    File::open(path)?.take(u64::MAX).read_to_end(&mut text)?;
-    Ok(String::from_utf8(text).unwrap_or_else(|bytes| String::from_utf8_lossy(bytes.as_bytes()).into_owned()))
+    let mut file = File::open(path)?;
+    let mut short = [0; 4096];
+    let mut length = 0;
+    while length < short.len() {
+        match file.read(&mut short[length..]) {
+            Ok(0) => return Ok(String::from_utf8_lossy(&short[..length]).into_owned()),
+            Ok(more) => length += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let mut text = short.to_vec();
+    file.read_to_end(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Whether a process has the kernel reap its children, also one that has ended and was not reaped. The flag `SA_NOCLDWAIT` does the same,
-/// and does not show.
+/// and does not show. Every launch waits for this: the kernel writes `stat` in half the time of `status`.
 pub(crate) fn ignores_ends(pid: i32) -> bool {
-    kernel_text(pid, "status").is_some_and(|status| ignores(&status))
-}
-
-fn ignores(status: &str) -> bool {
-    ignored(status).is_some_and(|signals| signals >> (libc::SIGCHLD - 1) & 1 == 1)
-}
-
-/// The line `SigIgn:`, a bit for each signal (proc_pid_status(5)).
-fn ignored(status: &str) -> Option<u64> {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
-    u64::from_str_radix(mask.trim(), 16).ok()
+    let line = kernel_text(pid, "stat").and_then(|text| StatLine::parse(text.as_bytes()));
+    line.is_some_and(|line| line.ignores(libc::SIGCHLD.unsigned_abs()))
 }
 
 /// The descendants of the calling process, parents before children.
@@ -183,6 +185,19 @@ fn parent(pid: i32) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_short_text_is_whole_however_long_it_is() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for length in [0, 1, 4095, 4096, 4097, 20_000] {
+            let text = "x".repeat(length);
+            std::fs::write(file.path(), &text).unwrap();
+            assert_eq!(short_text(file.path()).unwrap(), text);
+        }
+        std::fs::write(file.path(), b"a\xffb").unwrap();
+        assert_eq!(short_text(file.path()).unwrap(), "a\u{fffd}b");
+        assert!(short_text(Path::new("/nonexistent/file")).is_err());
+    }
 
     #[test]
     fn the_memory_of_a_child_is_found_with_its_peak() {
