@@ -52,9 +52,7 @@ export class ReportBrowser {
     await page.setViewportSize({ width: visit.width ?? 1400, height: visit.height ?? 1000 });
     await page.emulateMedia({ media: null, colorScheme: visit.colours ?? "light" });
     const leave = async (): Promise<void> => {
-      page.removeAllListeners();
-      await page.mouse.move(0, 0);
-      await page.goto("about:blank");
+      await empty(page);
       this.idle = page;
     };
     const opened: Opened = { page, errors: [], requests: [], dialogs: [], leave };
@@ -73,6 +71,13 @@ export class ReportBrowser {
     await this.browser.close();
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/** Makes a page as good as new for another address. */
+export async function empty(page: Page): Promise<void> {
+  page.removeAllListeners();
+  await page.mouse.move(0, 0);
+  await page.goto("about:blank");
 }
 
 /** Opens, checks, and demands that the page was silent and stayed on its own. */

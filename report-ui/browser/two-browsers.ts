@@ -7,6 +7,7 @@ import { chromium, type Browser } from "playwright-core";
 import { fill } from "../fixtures/fill";
 import type { Report } from "../src/types";
 import { Firefox } from "./firefox";
+import { empty } from "./open-page";
 
 export interface Driven {
   /** Runs a function's body in the page and gives what it returns, or what its promise does. */
@@ -81,11 +82,7 @@ export async function startChromium(colours: "light" | "dark" = "light"): Promis
         },
         screenshot: async (path) => void (await page.screenshot({ path })),
         problems: async () => problems,
-        close: async () => {
-          page.removeAllListeners();
-          await page.mouse.move(0, 0);
-          await page.goto("about:blank");
-        },
+        close: () => empty(page),
       };
     },
     async close() {

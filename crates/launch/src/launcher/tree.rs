@@ -105,7 +105,7 @@ fn short_text(path: &Path) -> io::Result<String> {
 }
 
 /// Whether a process has the kernel reap its children, also one that has ended and was not reaped. The flag `SA_NOCLDWAIT` does the same,
-/// and does not show. Every launch waits for this: the kernel writes `stat` in half the time of `status`.
+/// and does not show. Every launch waits for this: the kernel writes `stat` in two thirds of the time of `status`.
 pub(crate) fn ignores_ends(pid: i32) -> bool {
     let line = kernel_text(pid, "stat").and_then(|text| StatLine::parse(text.as_bytes()));
     line.is_some_and(|line| line.ignores(libc::SIGCHLD.unsigned_abs()))
