@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -229,8 +229,12 @@ impl Observer<'_> {
                 let _ = wire::send(self.post.main, &failed);
                 return EndCause::NeverReleased;
             }
-            // Looked at once more after an exit was seen: what the target did before it is visible by now.
+            // Looked at once more after an exit was seen: what the target did before it is visible by now, also the output
+            // that whoever reads the forwarded part has kept back.
             if self.exit.is_some() && ready.is_none() {
+                if self.stop_at_exit().is_some() {
+                    self.streams.iter_mut().for_each(Stream::take_rest);
+                }
                 ready = self.look();
             }
             if let Some(at) = ready.filter(|_| self.is_awaited()) {
@@ -307,11 +311,7 @@ impl Observer<'_> {
     }
 
     fn look_at_streams(&mut self) -> bool {
-        let mut found = false;
-        for stream in &mut self.streams {
-            found |= stream.look();
-        }
-        found
+        self.streams.iter_mut().fold(false, |found, stream| stream.look() | found)
     }
 
     fn take_children(&mut self) {
@@ -367,15 +367,17 @@ impl Observer<'_> {
             let is_over = self.spec.end != EndPolicy::WaitExit || self.exit.is_some();
             return is_over.then_some(EndCause::Stop(StopReason::Ready));
         }
+        let timed_out = || self.deadline.is_some_and(|deadline| now >= deadline).then_some(StopReason::TimedOut);
+        self.stop_at_exit().or_else(timed_out).map(EndCause::Stop)
+    }
+
+    /// How the target's end, if it has ended, stops a launch that is not ready.
+    fn stop_at_exit(&self) -> Option<StopReason> {
         let cannot_become_ready = self.childless || self.spec.ready == ReadyWhen::Exit;
-        match self.exit {
-            Some(Exit::Signal(signal)) => return Some(EndCause::Stop(StopReason::Killed { signal })),
-            Some(Exit::Code(code)) if code != 0 || cannot_become_ready => {
-                return Some(EndCause::Stop(StopReason::Exited { code }));
-            }
-            _ => {}
+        match self.exit? {
+            Exit::Signal(signal) => Some(StopReason::Killed { signal }),
+            Exit::Code(code) => (code != 0 || cannot_become_ready).then_some(StopReason::Exited { code }),
         }
-        self.deadline.is_some_and(|deadline| now >= deadline).then_some(EndCause::Stop(StopReason::TimedOut))
     }
 
     /// Messages of main, and the ends of main and guardian.
@@ -430,8 +432,8 @@ impl Observer<'_> {
             let mut reaped = Vec::new();
             survivors = tree::end(self.spec.kill_timeout, |child| reaped.push(child));
             reaped.iter().for_each(|child| self.count(child));
-            self.streams.iter_mut().for_each(|stream| stream.flush(FLUSH_LIMIT));
-        } else if self.exit.is_some() {
+        }
+        if kills || self.exit.is_some() {
             self.streams.iter_mut().for_each(|stream| stream.flush(FLUSH_LIMIT));
         } else {
             self.look_at_streams();
@@ -453,7 +455,7 @@ impl Observer<'_> {
             survivors,
         };
         let _ = wire::send(self.post.main, &FromLauncher::Ended(Box::new(ended)));
-        if !kills && self.streams.iter().any(Stream::is_open) {
+        if !kills && self.streams.iter().any(Stream::goes_on) {
             self.pump();
         }
         if is_clean {
@@ -472,14 +474,13 @@ impl Observer<'_> {
         }
     }
 
-    /// Stays behind for the output of a target left running, holding nothing else.
+    /// Stays behind for the output of a target left running, and for who reads it slowly, holding nothing else.
     fn pump(&mut self) {
         let _ = wire::send(self.post.link, &DETACHED);
         if let Ok(null) = dev_null() {
             // The channel to main, and what the pump does not write to, would keep others waiting for their end.
-            let main = std::os::fd::AsRawFd::as_raw_fd(self.post.main);
-            // SAFETY: `main` stays an open descriptor of its owner, of another file.
-            unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&null), main) };
+            // SAFETY: that stays an open descriptor of its owner, of another file.
+            unsafe { libc::dup2(null.as_raw_fd(), self.post.main.as_raw_fd()) };
             let _ = nix::unistd::dup2_stdin(&null);
             if self.spec.stdio != StdioPolicy::Inherit {
                 let _ = nix::unistd::dup2_stdout(&null);
@@ -488,13 +489,12 @@ impl Observer<'_> {
         }
         self.watch = Watch::Nothing;
         self.streams.iter_mut().for_each(Stream::only_forward);
-        while self.streams.iter().any(Stream::is_open) {
+        while self.streams.iter().any(Stream::goes_on) {
             let list = self.streams.iter().flat_map(Stream::descriptors);
             let mut list: Vec<PollFd> = list.map(|(fd, flags)| PollFd::new(fd, flags)).collect();
             let _ = poll(&mut list, PollTimeout::NONE);
             self.look_at_streams();
             self.take_children();
         }
-        self.streams.iter_mut().for_each(|stream| stream.flush(FLUSH_LIMIT));
     }
 }

@@ -66,8 +66,9 @@ impl Stream {
         self.source
     }
 
-    pub(super) fn is_open(&self) -> bool {
-        self.source.is_some()
+    /// Whether output may come still, or some waits for whoever reads it.
+    pub(super) fn goes_on(&self) -> bool {
+        self.source.is_some() || !self.backlog.is_empty()
     }
 
     /// What to poll: the source unless too much waits for the sink, the sink when something does.
@@ -84,9 +85,21 @@ impl Stream {
 
     /// Reads what is there and forwards what is taken. True when a line matched now or before.
     pub(super) fn look(&mut self) -> bool {
+        self.read(BACKLOG_LIMIT);
+        self.forward();
+        self.search.as_ref().is_some_and(|search| search.found)
+    }
+
+    /// Reads what is left in the pipe, however much waits for the sink: for a target whose end decides.
+    pub(super) fn take_rest(&mut self) {
+        self.read(usize::MAX);
+    }
+
+    /// Reads until nothing is there, or as much waits for the sink as `backlog` says.
+    fn read(&mut self, backlog: usize) {
         let mut buffer = [0; READ_UNIT];
         for _ in 0..READS_A_LOOK {
-            let (Some(source), true) = (&mut self.source, self.backlog.len() < BACKLOG_LIMIT) else { break };
+            let (Some(source), true) = (&mut self.source, self.backlog.len() < backlog) else { break };
             match source.read(&mut buffer) {
                 Ok(0) => {
                     self.source = None;
@@ -98,8 +111,6 @@ impl Stream {
                 Err(_) => self.source = None,
             }
         }
-        self.forward();
-        self.search.as_ref().is_some_and(|search| search.found)
     }
 
     fn take(&mut self, bytes: &[u8]) {

@@ -1,5 +1,6 @@
 //! Every ready condition, met by a real program, at the time it is met.
 
+use std::io::Read;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;
@@ -69,14 +70,37 @@ fn inherited_output_passes_through_byte_for_byte_while_a_line_is_awaited() {
     let output = kills::probe(&spec).output().unwrap();
     let mut expected = vec![0; 300_000];
     expected.extend_from_slice(b"\xff\nready\n");
-    // The outcome is printed there, too. Whoever reads for longer than a second what is left at the exit has it before the end.
-    let mut read = output.stdout;
-    let begin = read.iter().position(|byte| *byte == b'{').unwrap();
-    let end = begin + read[begin..].iter().position(|byte| *byte == b'\n').unwrap();
-    let outcome: LaunchOutcome = serde_json::from_slice(&read.drain(begin..=end).collect::<Vec<_>>()).unwrap();
+    let (outcome, read) = apart(output.stdout);
     assert_eq!(outcome.stop, StopReason::Ready);
     assert!(read == expected, "{} bytes", read.len());
     assert_eq!(output.stderr, b"rest");
+}
+
+/// Of what a probe printed: the outcome, and what its target did. Whoever reads for longer than a second what is left at the exit has
+/// the outcome before the end.
+fn apart(mut read: Vec<u8>) -> (LaunchOutcome, Vec<u8>) {
+    let begin = read.iter().position(|byte| *byte == b'{').unwrap();
+    let end = begin + read[begin..].iter().position(|byte| *byte == b'\n').unwrap();
+    let outcome = serde_json::from_slice(&read.drain(begin..=end).collect::<Vec<_>>()).unwrap();
+    (outcome, read)
+}
+
+#[test]
+fn a_line_printed_before_the_exit_counts_when_nobody_reads_what_went_before_it() {
+    // A pipe full to the reader, as much kept back, and the line in the target's pipe behind the rest.
+    let (mut spec, _) = shell("head -c 180000 /dev/zero; printf '\nready\n'");
+    spec.ready = "line:^ready$".parse().unwrap();
+    spec.stdio = StdioPolicy::Inherit;
+    spec.end = slowpath_launch::EndPolicy::WaitExit;
+    let mut main = kills::probe(&spec).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    // Longer than the launch waits for its reader: it has ended then, and its output is all there nevertheless.
+    std::thread::sleep(Duration::from_millis(1500));
+    let mut printed = Vec::new();
+    main.stdout.take().unwrap().read_to_end(&mut printed).unwrap();
+    assert!(main.wait().unwrap().success());
+    let (outcome, read) = apart(printed);
+    assert_eq!(outcome.stop, StopReason::Ready);
+    assert!(read.len() == 180_007 && read.ends_with(b"\nready\n"), "{} bytes", read.len());
 }
 
 #[test]
