@@ -2,10 +2,14 @@
 """Builds programs of tests, runs them, and prints what their runners say, failures whole, and at the end every test that
 skipped and why.
 
-    scripts/rust_tests.py [ARGUMENT...]        arguments of cargo test
+    scripts/rust_tests.py [--longest | --others] [ARGUMENT...]        arguments of cargo test
 
-One program runs after the other, as cargo has it, but for those that wait most of their time: they run, one after the
-other too, beside the program that takes longest. All run, whichever fails.
+    --longest   only the program that takes longest, and those that run beside it
+    --others    only those that --longest leaves
+
+One program runs after the other, as cargo has it, but for two lists of them, each one after the other too: those that
+wait most of their time run beside the program that takes longest, and those that only compute take what the others
+leave of the CPUs. All run, whichever fails.
 
 A test that cannot run here prints a line `skipped: REASON` and passes; the runner hides that line. Targets that a test
 starts may write to the runner's own output: only lines that a runner writes are shown, the whole output is kept in
@@ -21,6 +25,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,6 +45,26 @@ WAITING = {
     "zygote slowpath_zygote",
     "zygote zygote",
 }
+# They record no program and time none: when they get a CPU changes nothing.
+COMPUTING = {
+    "analysis known_answers",
+    "analysis slowpath_analysis",
+    "experiment calibration",
+    "experiment coverage",
+    "foreign-data corpora",
+    "house repository",
+    "import slowpath_import",
+    "recording files",
+    "recording hostile_manifest",
+    "report printed",
+    "report slowpath_report",
+    "seccomp hostile",
+    "symbols executables",
+    "verify bisection",
+    "verify slowpath_verify",
+}
+# SCHED_IDLE of sched(7): whoever else wakes on that CPU gets it at once.
+LEAVING = ("chrt", "--idle", "0")
 
 OWN = re.compile(rb"^(test result: |running \d+ tests?$|test .* \.\.\. (FAILED|ignored)|error(\[|:)|warning: |thread ')")
 SECTION = re.compile(rb"^---- (?P<test>.*) stdout ----\s*$")
@@ -139,12 +164,13 @@ def built(arguments: list[str]) -> list[Program] | None:
     return programs
 
 
-def run(programs: list[Program], results: Results) -> None:
-    """Runs programs one after the other, up to one that an interruption ended: whoever interrupts this script interrupts them, too."""
+def run(programs: list[Program], results: Results, before: Sequence[str] = ()) -> None:
+    """Runs programs, each by the command `before`, one after the other, up to one that an interruption ended: whoever interrupts this
+    script interrupts them, too."""
     for program in programs:
         results.begin(program)
         done = subprocess.run(
-            [program.path, "--show-output"],
+            [*before, program.path, "--show-output"],
             cwd=program.directory,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -164,26 +190,40 @@ def known() -> list[re.Pattern[str]]:
 
 def main() -> int:
     """Runs the tests."""
+    arguments = sys.argv[1:]
+    part = arguments.pop(0) if arguments[:1] in (["--longest"], ["--others"]) else None
     LOG.parent.mkdir(exist_ok=True)
-    LOG.write_bytes(b"")
+    if part != "--others":
+        LOG.write_bytes(b"")
     # Tests that record, launch and wait keep a CPU busy for three quarters of the time.
     os.environ.setdefault("RUST_TEST_THREADS", str((os.cpu_count() or 1) + 1))
-    programs = built(sys.argv[1:])
+    programs = built(arguments)
     if programs is None:
         return 101
-    gone = (WAITING | {LONGEST}) - {program.name for program in programs}
-    if "--tests" in sys.argv and gone:
+    gone = (WAITING | COMPUTING | {LONGEST}) - {program.name for program in programs}
+    if "--tests" in arguments and gone:
         print(f"rust_tests: no programs of tests: {', '.join(sorted(gone))}", file=sys.stderr)
         return 2
-    # The longest first: what waits has most of its time to run beside.
+    # The longest first: what runs beside has most of its time.
     programs.sort(key=lambda program: program.name != LONGEST)
+    waiting = [program for program in programs if program.name in WAITING]
+    computing = [program for program in programs if program.name in COMPUTING]
+    rest = [program for program in programs if program.name not in WAITING | COMPUTING]
+    if part == "--longest":
+        rest = [program for program in rest if program.name == LONGEST]
+    elif part == "--others":
+        waiting, computing, rest = [], [], [program for program in rest if program.name != LONGEST]
     results = Results()
-    beside = threading.Thread(target=run, args=([one for one in programs if one.name in WAITING], results), daemon=True)
-    beside.start()
-    run([one for one in programs if one.name not in WAITING], results)
-    beside.join()
-    if results.ended != len(programs):
-        print(f"rust_tests: only {results.ended} of {len(programs)} programs of tests were run", file=sys.stderr)
+    lanes = [(waiting, results), (computing, results, LEAVING)]
+    beside = [threading.Thread(target=run, args=lane, daemon=True) for lane in lanes]
+    for thread in beside:
+        thread.start()
+    run(rest, results)
+    for thread in beside:
+        thread.join()
+    chosen = len(waiting) + len(computing) + len(rest)
+    if results.ended != chosen:
+        print(f"rust_tests: only {results.ended} of {chosen} programs of tests were run", file=sys.stderr)
         return 2
 
     passed, failed, ignored = results.counts

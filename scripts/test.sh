@@ -9,11 +9,14 @@ cd "$(dirname "$0")/.."
 exec </dev/null
 
 # In this order. Those beside wait for browsers, servers and downloads half of the time: they run while the workspace is compiled, which
-# keeps every CPU busy. What they print is shown when all is compiled, and no test of Rust runs before.
-first=(packages format page)
-beside=(page-tests python-tools fleet)
-compiled=(dependencies clippy build)
-last=(rust)
+# keeps every CPU busy. What they print is shown when all is compiled, and no test of Rust runs before. The last tests of Rust leave a
+# third of the CPUs, which the fleet takes.
+first=(packages page)
+beside=(format dependencies page-tests python-tools)
+compiled=(clippy build)
+command=(rust-command)
+leaving=(fleet)
+last=(rust-others)
 
 step_packages() { scripts/install-packages.sh test; }
 
@@ -30,9 +33,13 @@ step_page_tests() {
     npm run --silent test:browser
 }
 
-step_python_tools() { scripts/python-tools.sh; }
+# Environments from lock files: of tests, and of the Python package for field data.
+step_python_tools() {
+    scripts/python-tools.sh
+    scripts/fleet-python.sh
+}
 
-# The Python package for field data: its environment from the lock file, style, types, tests.
+# That package: style, types, tests.
 step_fleet() {
     scripts/fleet-python.sh
     cd fleet
@@ -69,8 +76,13 @@ step_build() {
 # Perfetto's published definitions read back what slowpath exports. Comments hold no examples that would be tests (the repository's tests
 # look): rustdoc takes a second or two for each crate to find that out.
 step_rust() {
-    SLOWPATH_TEST_PYTHON="$PWD/target/venv/bin/python" scripts/rust_tests.py --workspace --lib --bins --tests --examples
+    SLOWPATH_TEST_PYTHON="$PWD/target/venv/bin/python" scripts/rust_tests.py "$@" --workspace --lib --bins --tests --examples
 }
+
+# The same in two parts: the longest program with what runs beside it, and the others.
+step_rust_command() { step_rust --longest; }
+
+step_rust_others() { step_rust --others; }
 
 # The three below are those of `make check`: what a desk needs while something is written, without programs that are
 # recorded, browsers and other kernels.
@@ -110,7 +122,7 @@ run() {
     for step in "$@"; do
         run="step_${step//-/_}"
         if ! declare -F "$run" >/dev/null; then
-            echo "test: no step $step (${first[*]} ${beside[*]} ${compiled[*]} ${last[*]} clippy-here types unit)" >&2
+            echo "test: no step $step (${first[*]} ${beside[*]} ${compiled[*]} ${leaving[*]} rust clippy-here types unit)" >&2
             return 2
         fi
         began=$SECONDS
@@ -133,6 +145,14 @@ run() {
 start() {
     set -m
     (run "$@") &
+    set +m
+    groups+=($!)
+}
+
+# The same with what others leave of the CPUs (SCHED_IDLE of sched(7)).
+start_leaving() {
+    set -m
+    (chrt --idle --pid 0 "$BASHPID" && run "$@") &
     set +m
     groups+=($!)
 }
@@ -162,6 +182,9 @@ else
     SLOWPATH_TEST_BESIDE=1 start "${beside[@]}" >"$said" 2>&1
     start "${compiled[@]}"
     finish
+    start "${command[@]}"
+    finish
+    start_leaving "${leaving[@]}" >"$said" 2>&1
     start "${last[@]}"
     finish
 fi
