@@ -4,6 +4,7 @@
 use crate::memory_group::Group;
 use crate::recorded_case::{RecordedCase, analyzed, built, rows};
 use crate::running::*;
+use crate::traces::{command_name, processes};
 use serde_json::Value;
 use slowpath_tables::{MemoryWorkKind, Nanos};
 use std::fs;
@@ -14,11 +15,9 @@ const HUGE_PAGES: u64 = 8;
 
 /// The CPU time of khugepaged until now, in ms.
 fn khugepaged_ms() -> f64 {
-    let entries = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
-    let is_it =
-        |path: &std::path::PathBuf| fs::read_to_string(path.join("comm")).is_ok_and(|name| name == "khugepaged\n");
-    let text = entries.filter(is_it).find_map(|path| fs::read_to_string(path.join("schedstat")).ok());
-    text.and_then(|text| text.split(' ').next()?.parse::<f64>().ok()).unwrap() / 1e6
+    let pid = processes().find(|pid| command_name(*pid) == "khugepaged").unwrap();
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
+    text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e6
 }
 
 /// Whether a finding charges khugepaged's time.

@@ -1,6 +1,7 @@
 //! The processes of a recording that handle foreign bytes: what they hold, and what their user can do to them.
 
 use crate::running::*;
+use crate::traces::processes;
 use slowpath_recording::Recording;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -54,8 +55,7 @@ impl Recorded {
     /// The target lives on after its recording.
     fn end_target(&self) {
         let mark = self.place.path().display().to_string();
-        let entries = fs::read_dir("/proc").unwrap();
-        for pid in entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok()) {
+        for pid in processes() {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             if String::from_utf8_lossy(&line).contains(&mark) && status(pid, "Uid:") == "65534" {
                 signal(pid, libc::SIGKILL);
