@@ -215,8 +215,7 @@ mod tests {
                 ts: *ts,
                 pid: *pid,
                 tid: *pid,
-                flags: *flags,
-                duration: 5,
+                duration_and_flags: (5 << events::FAULT_FLAG_BITS) | u64::from(*flags),
                 ..Default::default()
             };
         }

@@ -153,19 +153,20 @@ struct exit_event {
 #define FLAG_MAJOR 1
 #define FLAG_KERNEL 2
 #define FLAG_NO_START 4
+#define FAULT_FLAG_BITS 3
 
+/* As short as it can be: each cache line more of the ring is one that the CPU which reads it has to give back. */
 struct fault_record {
 	unsigned long long ts;
-	unsigned long long duration;
+	/* ns, above as many bits of flags as FAULT_FLAG_BITS says. */
+	unsigned long long duration_and_flags;
 	unsigned long long address;
 	unsigned long long ip;
 	unsigned int pid;
 	unsigned int tid;
-	unsigned int flags;
 	unsigned int stack;
 	/* What recording it took behind its end, ns, or what it took last at the same stack; 0 where that was not measured. */
 	unsigned int recording;
-	unsigned int reserved;
 };
 
 /* Faults are by far the most frequent events: a CPU collects them and puts this many into the ring at once. The

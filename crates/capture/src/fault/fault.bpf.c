@@ -168,13 +168,12 @@ static __always_inline int end(struct bpf_perf_event_data *context, u32 flags)
 	u32 number = batch->count & (FAULT_BATCH - 1);
 	struct fault_record *fault = &batch->faults[number];
 	fault->ts = known ? began : now;
-	fault->duration = known ? now - began : 0;
+	fault->duration_and_flags = known ? (now - began) << FAULT_FLAG_BITS | flags : flags | FLAG_NO_START;
 	fault->address = context->addr;
 	/* Where the kernel's code is concerns root only; that it was the kernel is reported. */
 	fault->ip = owner_is_root() || !(flags & FLAG_KERNEL) ? ip : 0;
 	fault->pid = task->tgid;
 	fault->tid = task->pid;
-	fault->flags = known ? flags : flags | FLAG_NO_START;
 #ifdef WITH_STACKS
 	u64 stack = user_stack(state, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	fault->stack = stack;

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::events::EVENT_FAULT;
-use crate::events::{FLAG_KERNEL, FLAG_MAJOR, FLAG_NO_START, fault_event, fault_record, record};
+use crate::events::{FAULT_FLAG_BITS, FLAG_KERNEL, FLAG_MAJOR, FLAG_NO_START, fault_event, fault_record, record};
 use crate::kernel_events::FAULT_ENTRY;
 use crate::probe::Probe;
 use crate::records::RecordKind;
@@ -39,16 +39,17 @@ pub(crate) fn decode(bytes: &[u8], context: &Context, stacks: &Stacks) -> impl I
 
 fn row(fault: &fault_record, context: &Context, stacks: &Stacks) -> Fault {
     let process = context.process(fault.pid, Nanos(fault.ts));
+    let has = |flag: u32| fault.duration_and_flags & u64::from(flag) != 0;
     Fault {
         ts: Nanos(fault.ts),
-        duration: (fault.flags & FLAG_NO_START == 0).then_some(Nanos(fault.duration)),
+        duration: (!has(FLAG_NO_START)).then_some(Nanos(fault.duration_and_flags >> FAULT_FLAG_BITS)),
         pid: process.pid,
         start: process.start,
         tid: fault.tid,
         address: fault.address,
         ip: fault.ip,
-        kind: if fault.flags & FLAG_MAJOR != 0 { FaultKind::Major } else { FaultKind::Minor },
-        kernel: fault.flags & FLAG_KERNEL != 0,
+        kind: if has(FLAG_MAJOR) { FaultKind::Major } else { FaultKind::Minor },
+        kernel: has(FLAG_KERNEL),
         stack: stacks.user(fault.stack),
         recording: (fault.recording > 0).then_some(Nanos(fault.recording.into())),
     }
