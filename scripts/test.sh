@@ -141,18 +141,16 @@ run() {
     done
 }
 
-# The same in a process group of its own, beside this script, which hears signals meanwhile.
-start() {
-    set -m
-    (run "$@") &
-    set +m
-    groups+=($!)
+# The same with what others leave of the CPUs (SCHED_IDLE of sched(7)), for a process of its own.
+run_leaving() {
+    chrt --idle --pid 0 "$BASHPID"
+    run "$@"
 }
 
-# The same with what others leave of the CPUs (SCHED_IDLE of sched(7)).
-start_leaving() {
+# Runs a function in a process group of its own, beside this script, which hears signals meanwhile.
+start() {
     set -m
-    (chrt --idle --pid 0 "$BASHPID" && run "$@") &
+    ("$@") &
     set +m
     groups+=($!)
 }
@@ -179,13 +177,13 @@ else
     trap 'exit 130' INT
     trap 'exit 143' TERM
     # Browsers are timed by what they compute, not by the clock.
-    SLOWPATH_TEST_BESIDE=1 start "${beside[@]}" >"$said" 2>&1
-    start "${compiled[@]}"
+    SLOWPATH_TEST_BESIDE=1 start run "${beside[@]}" >"$said" 2>&1
+    start run "${compiled[@]}"
     finish
-    start "${command[@]}"
+    start run "${command[@]}"
     finish
-    start_leaving "${leaving[@]}" >"$said" 2>&1
-    start "${last[@]}"
+    start run_leaving "${leaving[@]}" >"$said" 2>&1
+    start run "${last[@]}"
     finish
 fi
 printf '\n=== all steps passed\n'

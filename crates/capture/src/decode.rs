@@ -199,6 +199,7 @@ mod tests {
     use super::*;
     use crate::events;
     use proptest::prelude::*;
+    use slowpath_tables::FaultKind;
 
     fn capture(bytes: Vec<u8>) -> RawCapture {
         RawCapture { bytes, ..RawCapture::default() }
@@ -259,14 +260,22 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_whose_beginning_was_not_seen_has_no_duration() {
+    fn a_faults_flags_are_apart_from_its_duration() {
+        let flags = [events::FLAG_NO_START, events::FLAG_MAJOR, events::FLAG_KERNEL, 0];
+        let faults: Vec<_> = (1..).zip(flags).map(|(ts, flags)| (7, ts, flags)).collect();
+        let rows = decode(&capture(events::bytes_of(&batch(&faults)))).faults;
+        let of: Vec<_> = rows.iter().map(|row| (row.duration, row.kind == FaultKind::Major, row.kernel)).collect();
+        let five = Some(Nanos(5));
+        assert_eq!(of, [(None, false, false), (five, true, false), (five, false, true), (five, false, false)]);
+    }
+
+    #[test]
+    fn what_recording_a_fault_took_is_there_where_it_was_measured() {
         let mut faults = batch(&[(7, 1, events::FLAG_NO_START), (7, 2, 0)]);
         faults.faults[1].recording = 300;
         let times: Vec<_> =
             decode(&capture(events::bytes_of(&faults))).faults.iter().map(|row| row.recording).collect();
         assert_eq!(times, [None, Some(Nanos(300))]);
-        let bytes = events::bytes_of(&batch(&[(7, 1, events::FLAG_NO_START)]));
-        assert_eq!(decode(&capture(bytes)).faults[0].duration, None);
     }
 
     #[test]

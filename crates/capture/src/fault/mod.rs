@@ -37,6 +37,8 @@ pub(crate) fn decode(bytes: &[u8], context: &Context, stacks: &Stacks) -> impl I
         .map(|fault| row(&fault, context, stacks))
 }
 
+const _: () = assert!((FLAG_MAJOR | FLAG_KERNEL | FLAG_NO_START) >> FAULT_FLAG_BITS == 0);
+
 fn row(fault: &fault_record, context: &Context, stacks: &Stacks) -> Fault {
     let process = context.process(fault.pid, Nanos(fault.ts));
     let has = |flag: u32| fault.duration_and_flags & u64::from(flag) != 0;

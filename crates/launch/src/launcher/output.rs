@@ -90,7 +90,7 @@ impl Stream {
         self.search.as_ref().is_some_and(|search| search.found)
     }
 
-    /// Reads what is left in the pipe, however much waits for the sink: for a target whose end decides.
+    /// Reads what is left in the pipe, no more than one look does, however much waits for the sink: for a target whose end decides.
     pub(super) fn take_rest(&mut self) {
         self.read(usize::MAX);
     }
