@@ -5,7 +5,8 @@ use slowpath_analysis::findings::{Observation, of_observation};
 use slowpath_analysis::io::demand::Demand;
 use slowpath_analysis::io::io_map::io_map;
 use slowpath_analysis::{
-    LaunchFacts, NeededUnknown, memory::fork_faults, memory::memory_blocks, merge, time::off_cpu_times,
+    LaunchFacts, NeededUnknown, memory::fork_faults, memory::memory_blocks, memory::memory_events::MemoryEvents, merge,
+    time::off_cpu_times,
 };
 use slowpath_recording::{Device, Launch, Tables};
 use slowpath_tables::{
@@ -208,8 +209,9 @@ fn transient() -> Tables {
 fn the_time_of_following_a_million_faults_through_blocks_of_memory_is_printed() {
     let tables = transient();
     let begun = Instant::now();
-    let (forks, off_cpu) = (fork_faults::follow(&tables), off_cpu_times::follow(&tables));
-    let memory = memory_blocks::follow(&tables, &forks, &off_cpu);
+    let events = MemoryEvents::new(&tables);
+    let (forks, off_cpu) = (fork_faults::follow(&events), off_cpu_times::follow(&tables));
+    let memory = memory_blocks::follow(&events, &forks, &off_cpu);
     println!("{:>8.0} ms wall: blocks", begun.elapsed().as_secs_f64() * 1e3);
     let facts = LaunchFacts::new(&tables);
     let begun = Instant::now();

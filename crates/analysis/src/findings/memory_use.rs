@@ -27,6 +27,7 @@ use crate::launch_facts::LaunchFacts;
 use crate::memory::fork_faults;
 use crate::memory::huge_page_spans::{self, Spans};
 use crate::memory::memory_blocks::{self, MemoryBlocks};
+use crate::memory::memory_events::MemoryEvents;
 use crate::memory::released_pages::{self, ReleasedPages};
 use crate::stacks::call_stacks::CallStacks;
 use crate::time::off_cpu_times::{self, FaultTimes, OffCpuTimes};
@@ -80,15 +81,16 @@ impl<'a> MemoryUse<'a> {
     ) -> Self {
         let tables = &facts.tables;
         let mut stacks = AllocatingStacks::new(call_stacks);
-        let forks = fork_faults::follow(tables);
+        let events = MemoryEvents::new(tables);
+        let forks = fork_faults::follow(&events);
         let off_cpu = off_cpu_times::follow(tables);
-        let blocks = memory_blocks::follow(tables, &forks, &off_cpu);
+        let blocks = memory_blocks::follow(&events, &forks, &off_cpu);
         let transient = transient::groups(&blocks.blocks, &facts.processes, &mut stacks);
         let mut is_transient = vec![false; blocks.blocks.len()];
         transient.iter().flat_map(|group| &group.operations).for_each(|block| is_transient[*block as usize] = true);
         let theirs = blocks.discarded.iter().filter(|(_, block)| is_transient[*block as usize]);
         let theirs: Vec<usize> = theirs.map(|(call, _)| *call).collect();
-        let released = released_pages::follow(tables, &theirs, &forks, &off_cpu);
+        let released = released_pages::follow(&events, &theirs, &forks, &off_cpu);
         let churn = churn::groups(&released.releases, &facts.processes, &mut stacks);
         let mut is_churned = vec![false; released.releases.len()];
         churn.iter().flat_map(|churn| &churn.operations).for_each(|release| is_churned[*release as usize] = true);
@@ -115,7 +117,7 @@ impl<'a> MemoryUse<'a> {
         };
         let huge_pages = tables.manifest.host.huge_pages.as_ref().and_then(|setting| Mode::of(&setting.enabled));
         let size = huge_page_spans::size(&tables.manifest).filter(|_| huge_pages.is_some());
-        let spans = size.map(|size| huge_page_spans::follow(tables, size, is_others)).unwrap_or_default();
+        let spans = size.map(|size| huge_page_spans::follow(&events, size, is_others)).unwrap_or_default();
         let missed = huge_pages.map(|mode| missed::groups(&spans, mode, &facts.processes, &mut stacks));
         let missed = missed.unwrap_or_default();
         let copies = copying_code::copies(tables, &blocks, call_stacks);

@@ -7,11 +7,14 @@
 //! Rules: an exec begins with an empty address space; a new process starts with a copy of its parent's (also after
 //! `vfork`, which shares it until exec); a mapping replaces what it overlaps; an unmapping removes. Only mappings of
 //! files are recorded, besides unmappings and anonymous memory mapped over a file, so an address of a known process
-//! that no mapping covers is anonymous memory (heap, stack).
+//! that no mapping covers is anonymous memory (heap, stack). So is all that a process touches when its end has been
+//! reported: the kernel clears the word that tells its thread id and looks at its robust futexes, and nothing else.
 
 use crate::integer_hash::IntegerMap;
-use slowpath_tables::{Bytes, Exec, FileKey, Fork, Mapping, MappingOp, Nanos, ProcessKey};
+use slowpath_recording::Tables;
+use slowpath_tables::{Bytes, Exec, Exit, FileKey, Fork, Mapping, MappingOp, Nanos, ProcessKey};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// What lies behind an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +44,8 @@ struct Region {
 
 #[derive(Clone, Debug, Default)]
 struct Space {
-    regions: BTreeMap<u64, Region>,
+    /// A child has its parent's until one of them changes them: most execute a program before.
+    regions: Rc<BTreeMap<u64, Region>>,
     /// True from the reset of an exec until the program itself changes its mappings: the rows of an exec may stand
     /// before or after the row in `execs`, because the kernel maps the image before it reports the exec.
     fresh: bool,
@@ -51,7 +55,7 @@ struct Space {
 
 impl Space {
     fn reset(&mut self, exec_seen: bool) {
-        self.regions.clear();
+        self.regions = Rc::default();
         self.fresh = true;
         self.exec_seen = exec_seen;
     }
@@ -62,20 +66,23 @@ impl Space {
         }
         // Of the regions that begin before `from` only the last can reach into the range: regions do not overlap.
         let before = self.regions.range(..from).next_back().map(|(&start, &region)| (start, region));
-        if let Some((start, region)) = before
-            && region.end > from
-        {
-            self.regions.insert(start, Region { end: from, ..region });
+        let before = before.filter(|(_, region)| region.end > from);
+        let inside: Vec<u64> = self.regions.range(from..to).map(|(&start, _)| start).collect();
+        if before.is_none() && inside.is_empty() {
+            return;
+        }
+        let regions = Rc::make_mut(&mut self.regions);
+        if let Some((start, region)) = before {
+            regions.insert(start, Region { end: from, ..region });
             if region.end > to {
-                self.regions.insert(to, tail(start, region, to));
+                regions.insert(to, tail(start, region, to));
             }
         }
-        let inside: Vec<u64> = self.regions.range(from..to).map(|(&start, _)| start).collect();
         for start in inside {
-            if let Some(region) = self.regions.remove(&start)
+            if let Some(region) = regions.remove(&start)
                 && region.end > to
             {
-                self.regions.insert(to, tail(start, region, to));
+                regions.insert(to, tail(start, region, to));
             }
         }
     }
@@ -90,7 +97,7 @@ impl Space {
             (Some(dev), Some(ino)) => Some((FileKey { dev, ino }, row.offset.0)),
             _ => None,
         };
-        self.regions.insert(row.address, Region { end, file, prot: row.prot });
+        Rc::make_mut(&mut self.regions).insert(row.address, Region { end, file, prot: row.prot });
     }
 
     /// What lies around an address: a region, or the gap between two.
@@ -141,6 +148,7 @@ enum Event {
     Fork(usize),
     Exec(usize),
     Mapping(usize),
+    Exit(usize),
 }
 
 /// The address spaces of all processes at a moment that only moves forward.
@@ -151,6 +159,7 @@ pub struct AddressSpaces<'a> {
     forks: &'a [Fork],
     execs: &'a [Exec],
     mappings: &'a [Mapping],
+    exits: &'a [Exit],
     events: Vec<(Nanos, Event)>,
     next: usize,
     spaces: IntegerMap<ProcessKey, Space>,
@@ -160,13 +169,17 @@ pub struct AddressSpaces<'a> {
 
 impl<'a> AddressSpaces<'a> {
     /// Prepares the replay; rows may be in any order, rows of one table at the same instant keep theirs.
-    pub fn new(forks: &'a [Fork], execs: &'a [Exec], mappings: &'a [Mapping]) -> Self {
-        let mut events: Vec<(Nanos, Event)> = Vec::with_capacity(forks.len() + execs.len() + mappings.len());
+    pub fn new(tables: &'a Tables) -> Self {
+        let Tables { forks, execs, mappings, exits, .. } = tables;
+        let rows = forks.len() + execs.len() + mappings.len() + exits.len();
+        let mut events: Vec<(Nanos, Event)> = Vec::with_capacity(rows);
         events.extend(forks.iter().enumerate().filter(|(_, row)| !row.thread).map(|(i, row)| (row.ts, Event::Fork(i))));
         events.extend(execs.iter().enumerate().map(|(i, row)| (row.ts, Event::Exec(i))));
         events.extend(mappings.iter().enumerate().map(|(i, row)| (row.ts, Event::Mapping(i))));
+        let ends = exits.iter().enumerate().filter(|(_, row)| row.last && !row.running);
+        events.extend(ends.map(|(i, row)| (row.ts, Event::Exit(i))));
         events.sort_by_key(|(ts, _)| *ts);
-        Self { forks, execs, mappings, events, next: 0, spaces: IntegerMap::default(), last: None }
+        Self { forks, execs, mappings, exits, events, next: 0, spaces: IntegerMap::default(), last: None }
     }
 
     /// Moves to a moment: everything up to and including it has happened. Moving back does nothing.
@@ -181,7 +194,7 @@ impl<'a> AddressSpaces<'a> {
                     let row = &self.forks[index];
                     let parent = ProcessKey { pid: row.parent_pid, start: row.parent_start };
                     if let Some(space) = self.spaces.get(&parent) {
-                        let copy = Space { regions: space.regions.clone(), fresh: false, exec_seen: false };
+                        let copy = Space { regions: Rc::clone(&space.regions), fresh: false, exec_seen: false };
                         self.spaces.insert(row.process(), copy);
                     }
                 }
@@ -191,6 +204,12 @@ impl<'a> AddressSpaces<'a> {
                         space.exec_seen = true;
                     } else {
                         space.reset(true);
+                    }
+                }
+                Event::Exit(index) => {
+                    // Of thousands of processes that have ended nothing is kept.
+                    if let Some(space) = self.spaces.get_mut(&self.exits[index].process()) {
+                        space.regions = Rc::default();
                     }
                 }
                 Event::Mapping(index) => {
@@ -299,8 +318,9 @@ mod tests {
 
     #[test]
     fn an_address_in_a_mapping_is_an_offset_in_its_file() {
-        let rows = [map(1, 0x1000, 0x3000, 7, 0x8000)];
-        let mut spaces = AddressSpaces::new(&[], &[], &rows);
+        let mappings = vec![map(1, 0x1000, 0x3000, 7, 0x8000)];
+        let tables = Tables { mappings, ..Tables::default() };
+        let mut spaces = AddressSpaces::new(&tables);
         assert_eq!(spaces.place_at(Nanos(0), P, 0x2010), AddressPlace::Unknown);
         assert_eq!(spaces.place_at(Nanos(1), P, 0x2010), file(7, 0x9010));
         assert_eq!(spaces.place_at(Nanos(1), P, 0x4000), AddressPlace::Anonymous);
@@ -308,12 +328,13 @@ mod tests {
 
     #[test]
     fn a_mapping_replaces_the_middle_of_another() {
-        let rows = [
+        let mappings = vec![
             map(1, 0x1000, 0x5000, 7, 0),
             map(2, 0x2000, 0x1000, 8, 0x100000),
             mapping(3, MappingOp::Map, 0x3000, 0x1000, None, 0),
         ];
-        let mut spaces = AddressSpaces::new(&[], &[], &rows);
+        let tables = Tables { mappings, ..Tables::default() };
+        let mut spaces = AddressSpaces::new(&tables);
         spaces.advance_to(Nanos(3));
         assert_eq!(spaces.place(P, 0x1fff), file(7, 0xfff));
         assert_eq!(spaces.place(P, 0x2000), file(8, 0x100000));
@@ -323,9 +344,10 @@ mod tests {
 
     #[test]
     fn a_child_keeps_its_copy_when_the_parent_unmaps() {
-        let rows = [map(1, 0x1000, 0x1000, 7, 0), mapping(3, MappingOp::Unmap, 0x1000, 0x1000, None, 0)];
-        let forks = [fork(2)];
-        let mut spaces = AddressSpaces::new(&forks, &[], &rows);
+        let mappings = vec![map(1, 0x1000, 0x1000, 7, 0), mapping(3, MappingOp::Unmap, 0x1000, 0x1000, None, 0)];
+        let forks = vec![fork(2)];
+        let tables = Tables { mappings, forks, ..Tables::default() };
+        let mut spaces = AddressSpaces::new(&tables);
         spaces.advance_to(Nanos(9));
         assert_eq!(spaces.place(P, 0x1000), AddressPlace::Anonymous);
         assert_eq!(spaces.place(CHILD, 0x1000), file(7, 0));
@@ -334,14 +356,15 @@ mod tests {
     #[test]
     fn an_exec_resets_whether_its_mappings_stand_before_or_after_its_row() {
         for exec_at in [9, 12] {
-            let rows = [
+            let mappings = vec![
                 map(1, 0x1000, 0x1000, 7, 0),
                 mapping(10, MappingOp::Exec, 0x5000, 0x1000, Some(8), 0),
                 mapping(11, MappingOp::Exec, 0x6000, 0x1000, Some(9), 0),
                 map(13, 0x7000, 0x1000, 3, 0),
             ];
-            let execs = [exec(exec_at)];
-            let mut spaces = AddressSpaces::new(&[], &execs, &rows);
+            let execs = vec![exec(exec_at)];
+            let tables = Tables { mappings, execs, ..Tables::default() };
+            let mut spaces = AddressSpaces::new(&tables);
             spaces.advance_to(Nanos(20));
             assert_eq!(spaces.place(P, 0x1000), AddressPlace::Anonymous, "exec at {exec_at}");
             assert_eq!(spaces.place(P, 0x5000), file(8, 0), "exec at {exec_at}");
@@ -352,10 +375,26 @@ mod tests {
 
     #[test]
     fn an_exec_without_recorded_mappings_leaves_nothing_of_the_old_image() {
-        let rows = [map(1, 0x1000, 0x1000, 7, 0)];
-        let execs = [exec(2)];
-        let mut spaces = AddressSpaces::new(&[], &execs, &rows);
+        let mappings = vec![map(1, 0x1000, 0x1000, 7, 0)];
+        let execs = vec![exec(2)];
+        let tables = Tables { mappings, execs, ..Tables::default() };
+        let mut spaces = AddressSpaces::new(&tables);
         assert_eq!(spaces.place_at(Nanos(2), P, 0x1000), AddressPlace::Anonymous);
+    }
+
+    #[test]
+    fn what_a_process_touches_behind_its_end_is_memory_without_a_file() {
+        let exit = |ts, last| {
+            let rows = format!("== exits\nts pid start tid last\n{ts} 10 1 10 {last}");
+            Tables::from_text(&rows).unwrap().exits
+        };
+        for (last, expected) in [(false, file(7, 0)), (true, AddressPlace::Anonymous)] {
+            let tables =
+                Tables { mappings: vec![map(1, 0x1000, 0x1000, 7, 0)], exits: exit(3, last), ..Tables::default() };
+            let mut spaces = AddressSpaces::new(&tables);
+            assert_eq!(spaces.place_at(Nanos(2), P, 0x1000), file(7, 0));
+            assert_eq!(spaces.place_at(Nanos(3), P, 0x1000), expected, "last {last}");
+        }
     }
 
     proptest! {
@@ -366,7 +405,7 @@ mod tests {
         ) {
             let mut pages: Vec<Option<(u64, u64)>> = vec![None; 64];
             let mut after_each = Vec::new();
-            let rows: Vec<Mapping> = changes
+            let mappings: Vec<Mapping> = changes
                 .iter()
                 .enumerate()
                 .map(|(i, &(unmap, page, count, ino))| {
@@ -378,14 +417,15 @@ mod tests {
                     mapping(i as u64, op, page * 4096, count * 4096, (!unmap).then_some(ino), i as u64 * 4096)
                 })
                 .collect();
-            let mut spaces = AddressSpaces::new(&[], &[], &rows);
+            let tables = Tables { mappings, ..Tables::default() };
+            let mut spaces = AddressSpaces::new(&tables);
             spaces.advance_to(Nanos(1000));
             for (page, expected) in pages.iter().enumerate() {
                 let expected = expected.map_or(AddressPlace::Anonymous, |(ino, offset)| file(ino, offset));
                 prop_assert_eq!(spaces.place(P, page as u64 * 4096), expected);
             }
             // Asked between the changes, with neighbours one after the other, as faults come.
-            let mut spaces = AddressSpaces::new(&[], &[], &rows);
+            let mut spaces = AddressSpaces::new(&tables);
             for (moment, pages) in after_each.iter().enumerate() {
                 for (page, expected) in pages.iter().enumerate() {
                     let expected = expected.map_or(AddressPlace::Anonymous, |(ino, offset)| file(ino, offset + 8));

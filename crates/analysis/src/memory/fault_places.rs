@@ -27,7 +27,7 @@ pub enum FaultPlace {
 
 /// What each row of `faults` meant.
 pub(crate) fn fault_places(tables: &Tables, files: &mut Files) -> Vec<FaultPlace> {
-    let mut spaces = AddressSpaces::new(&tables.forks, &tables.execs, &tables.mappings);
+    let mut spaces = AddressSpaces::new(tables);
     // A trace without mappings knows of no address that no file lies behind it.
     let is_without = matches!(tables.manifest.not_recorded(MAPPING), Some(NotRecorded::Refused(_)));
     let are_known = !tables.mappings.is_empty() || !is_without;

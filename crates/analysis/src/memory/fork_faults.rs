@@ -5,7 +5,7 @@
 //! copied, or, where nobody else has it any more, is given back the right to write. Shared memory and files are mapped into a child
 //! again when it touches them. No memory is new then, so these faults are no cost of an allocation.
 //!
-//! - Calls take effect in the order of [`crate::memory::memory_calls`]. What is unmapped, mapped over or given back begins anew; pages that
+//! - Calls take effect in the order of [`crate::memory::memory_events`]. What is unmapped, mapped over or given back begins anew; pages that
 //!   mremap moves are the ones they were.
 //! - Pages of `MADV_FREE` stay: whether a fault after it and after a fork has a new page is not known, and it counts as the fork's.
 //! - A page that was only read before a fork and is written after it counts as the fork's too, though it would have been copied in
@@ -17,10 +17,8 @@
 
 use crate::integer_hash::IntegerMap;
 use crate::memory::address_ranges::{AddressRanges, OwnedRange};
-use crate::memory::memory_calls::{
-    Event, MADV_DONTNEED, MAP_POPULATE, POPULATES, Step, heap_pages, in_order, old_pages, pages,
-};
-use slowpath_recording::Tables;
+use crate::memory::memory_calls::{MADV_DONTNEED, MAP_POPULATE, POPULATES, heap_pages, old_pages, pages};
+use crate::memory::memory_events::{Event, MemoryEvents, Step};
 use slowpath_tables::{Fault, MemoryCall, MemoryCallKind, Nanos, ProcessKey};
 use std::rc::Rc;
 
@@ -43,8 +41,9 @@ impl ForkFaults {
     }
 }
 
-/// Finds them. Rows may be in any order. Without memory calls it is not known what lies at an address, and none is found.
-pub fn follow(tables: &Tables) -> ForkFaults {
+/// Finds them. Without memory calls it is not known what lies at an address, and none is found.
+pub fn follow(events: &MemoryEvents<'_>) -> ForkFaults {
+    let tables = events.tables();
     let mut last_forks: IntegerMap<ProcessKey, Nanos> = IntegerMap::default();
     for fork in tables.forks.iter().filter(|fork| !fork.thread) {
         let parent = ProcessKey { pid: fork.parent_pid, start: fork.parent_start };
@@ -57,7 +56,7 @@ pub fn follow(tables: &Tables) -> ForkFaults {
     let page = tables.manifest.host.page();
     let mut replay = Replay { calls: &tables.memory_calls, page, last_forks, spaces: IntegerMap::default() };
     let mut caused = vec![false; tables.faults.len()];
-    in_order(tables, |event| match event {
+    events.for_each(|event| match event {
         Event::Step(ts, step) => replay.step(ts, step),
         Event::Fault(number) => caused[number] = replay.fault(&tables.faults[number]),
         Event::Sample(_) => {}
@@ -190,11 +189,12 @@ impl Replay<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use slowpath_recording::Tables;
 
     fn caused(calls: &str, rest: &str) -> Vec<bool> {
         let columns = "ts duration pid start tid call address length old_length old_address argument shrinks result";
         let tables = Tables::from_text(&format!("== memory_calls\n{columns}\n{calls}\n{rest}")).unwrap();
-        let found = follow(&tables);
+        let found = follow(&MemoryEvents::new(&tables));
         let rows: Vec<bool> = (0..tables.faults.len()).map(|row| found.holds(row)).collect();
         assert_eq!(found.count(), rows.iter().filter(|row| **row).count() as u64);
         rows

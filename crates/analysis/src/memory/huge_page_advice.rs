@@ -6,7 +6,8 @@
 
 use crate::integer_hash::IntegerMap;
 use crate::memory::address_ranges::{AddressRanges, OwnedRange};
-use crate::memory::memory_calls::{MADV_HUGEPAGE, MADV_NOHUGEPAGE, Step, heap_pages, old_pages, pages};
+use crate::memory::memory_calls::{MADV_HUGEPAGE, MADV_NOHUGEPAGE, heap_pages, old_pages, pages};
+use crate::memory::memory_events::Step;
 use slowpath_recording::Tables;
 use slowpath_tables::{MemoryCall, MemoryCallKind, Nanos, ProcessKey};
 

@@ -18,8 +18,9 @@ use crate::integer_hash::IntegerMap;
 use crate::memory::address_ranges::{AddressRanges, OwnedRange};
 use crate::memory::huge_page_advice::{AdviceReplay, HugePageAdvice};
 use crate::memory::memory_blocks;
-use crate::memory::memory_calls::{Event, Step, heap_pages, in_order};
-use slowpath_recording::{Manifest, Tables};
+use crate::memory::memory_calls::heap_pages;
+use crate::memory::memory_events::{Event, MemoryEvents, Step};
+use slowpath_recording::Manifest;
 use slowpath_tables::{Bytes, Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, Pages, ProcessKey};
 
 /// Share of its pages from which on a span is touched densely. A huge page makes the others resident too: with nine tenths that is a
@@ -97,8 +98,9 @@ fn least(size: Bytes) -> u64 {
 }
 
 /// Follows the spans of all processes. `is_others` says of a row of `faults` that it belongs to something else: its span has not
-/// stayed. Rows may be in any order.
-pub fn follow(tables: &Tables, size: Bytes, is_others: impl Fn(usize) -> bool) -> Spans {
+/// stayed.
+pub fn follow(events: &MemoryEvents<'_>, size: Bytes, is_others: impl Fn(usize) -> bool) -> Spans {
+    let tables = events.tables();
     if tables.memory_calls.is_empty() {
         return Spans { size, ..Spans::default() };
     }
@@ -116,7 +118,7 @@ pub fn follow(tables: &Tables, size: Bytes, is_others: impl Fn(usize) -> bool) -
         last: None,
     };
     let mut of_fault = vec![None; tables.faults.len()];
-    in_order(tables, |event| match event {
+    events.for_each(|event| match event {
         Event::Step(ts, step) => replay.step(ts, step),
         Event::Fault(number) => of_fault[number] = replay.fault(&tables.faults[number], || is_others(number)),
         Event::Sample(_) => {}

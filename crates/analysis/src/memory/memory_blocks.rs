@@ -6,7 +6,7 @@
 //! moves, grows and shrinks it; a fault belongs to the block that its address is in. Leaves what that costs, and whether it is bad, to [`crate::findings`].
 //!
 //! - Times are those that threads ran, where that is known ([`crate::time::off_cpu_times`]).
-//! - Calls take effect in the order of [`crate::memory::memory_calls`]. An address that one thread frees and another is given at once
+//! - Calls take effect in the order of [`crate::memory::memory_events`]. An address that one thread frees and another is given at once
 //!   belongs to the right block then, though both calls last.
 //! - What is unmapped before anything was touched was only there to find a place: it is no part of the block's size.
 //! - A call that takes away parts of several blocks counts for each in proportion to its bytes.
@@ -21,9 +21,8 @@ use crate::memory::block::Brought;
 use crate::memory::fork_faults::ForkFaults;
 use crate::memory::huge_faults;
 use crate::memory::huge_page_advice::{AdviceReplay, HugePageAdvice};
-use crate::memory::memory_calls::{
-    DISCARDS, Event, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, Step, in_order, old_pages, pages, share,
-};
+use crate::memory::memory_calls::{DISCARDS, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, old_pages, pages, share};
+use crate::memory::memory_events::{Event, MemoryEvents, Step};
 use crate::time::off_cpu_times::OffCpuTimes;
 use slowpath_recording::{Host, Tables};
 use slowpath_tables::{
@@ -108,9 +107,9 @@ impl MemoryBlocks {
     }
 }
 
-/// Follows the blocks of all processes. Rows may be in any order; calls of the same moment keep theirs. `forks` says which faults
-/// are not theirs, `off_cpu` what of their durations is no cost.
-pub fn follow(tables: &Tables, forks: &ForkFaults, off_cpu: &OffCpuTimes) -> MemoryBlocks {
+/// Follows the blocks of all processes. `forks` says which faults are not theirs, `off_cpu` what of their durations is no cost.
+pub fn follow(events: &MemoryEvents<'_>, forks: &ForkFaults, off_cpu: &OffCpuTimes) -> MemoryBlocks {
+    let tables = events.tables();
     let mut of_fault = vec![None; tables.faults.len()];
     if tables.memory_calls.is_empty() {
         return MemoryBlocks { of_fault, ..MemoryBlocks::default() };
@@ -120,7 +119,7 @@ pub fn follow(tables: &Tables, forks: &ForkFaults, off_cpu: &OffCpuTimes) -> Mem
     let mut replay = Replay { looks, off_cpu: Some(off_cpu), ..Replay::new(tables) };
     let mut requests = AdviceReplay::new(tables);
     let mut refused = IntegerSet::default();
-    in_order(tables, |event| match event {
+    events.for_each(|event| match event {
         Event::Step(ts, step) => {
             replay.step(ts, step);
             requests.step(step);

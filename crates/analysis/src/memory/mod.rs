@@ -19,6 +19,7 @@ pub mod huge_page_advice;
 pub mod huge_page_spans;
 pub mod memory_blocks;
 pub(crate) mod memory_calls;
+pub mod memory_events;
 pub mod memory_fixes;
 #[cfg(test)]
 #[path = "../../tests/known_answers/memory_rows.rs"]

@@ -5,7 +5,7 @@
 //! a page that a release took is that release's, the first one after it. Leaves what that costs, and whether it is bad, to
 //! [`crate::findings`].
 //!
-//! - Calls take effect in the order of [`crate::memory::memory_calls`].
+//! - Calls take effect in the order of [`crate::memory::memory_events`].
 //! - Times are those that threads ran, where that is known ([`crate::time::off_cpu_times`]).
 //! - Only pages whose touch was seen count as taken: a fault, or a call that brings pages. The first touch of a page is no
 //!   consequence of any release, however often its range was given back before; nor is what was touched before the recording.
@@ -19,12 +19,12 @@ use crate::integer_hash::{IntegerMap, IntegerSet};
 use crate::memory::address_ranges::OwnedRange;
 use crate::memory::fork_faults::ForkFaults;
 use crate::memory::memory_calls::{
-    DISCARDS, Event, MADV_FREE, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, Step, heap_pages, in_order, old_pages, pages,
-    share,
+    DISCARDS, MADV_FREE, MAP_ANONYMOUS, MAP_POPULATE, POPULATES, heap_pages, old_pages, pages, share,
 };
+use crate::memory::memory_events::{Event, MemoryEvents, Step};
 use crate::memory::page_owners::PageOwners;
 use crate::time::off_cpu_times::OffCpuTimes;
-use slowpath_recording::{Host, Tables};
+use slowpath_recording::Host;
 use slowpath_tables::{Fault, FaultKind, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE, Pages, ProcessKey};
 
 /// How pages were given back.
@@ -124,10 +124,10 @@ pub struct ReleasedPages {
 /// Owner of pages that are there.
 const PRESENT: u32 = u32::MAX;
 
-/// Follows the pages of all processes. Rows may be in any order; calls of the same moment keep theirs. Advice in the rows
-/// `others` of `memory_calls` is left out: it belongs to something else. `forks` says which faults are not of releases, `off_cpu` what of
-/// durations is no cost.
-pub fn follow(tables: &Tables, others: &[usize], forks: &ForkFaults, off_cpu: &OffCpuTimes) -> ReleasedPages {
+/// Follows the pages of all processes. Advice in the rows `others` of `memory_calls` is left out: it belongs to something else. `forks`
+/// says which faults are not of releases, `off_cpu` what of durations is no cost.
+pub fn follow(events: &MemoryEvents<'_>, others: &[usize], forks: &ForkFaults, off_cpu: &OffCpuTimes) -> ReleasedPages {
+    let tables = events.tables();
     let others: IntegerSet<usize> = others.iter().copied().collect();
     let page = tables.manifest.host.page();
     let ranges = released_ranges(&tables.memory_calls, &others, page);
@@ -137,7 +137,7 @@ pub fn follow(tables: &Tables, others: &[usize], forks: &ForkFaults, off_cpu: &O
     let (calls, spaces) = (&tables.memory_calls, IntegerMap::default());
     let mut replay = Replay { calls, off_cpu, others, ranges, page, spaces, releases: Vec::new() };
     let mut of_fault = vec![None; tables.faults.len()];
-    in_order(tables, |event| match event {
+    events.for_each(|event| match event {
         Event::Step(ts, step) => replay.step(ts, step),
         Event::Fault(number) => {
             let fault = &tables.faults[number];

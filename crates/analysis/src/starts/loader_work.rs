@@ -184,7 +184,7 @@ fn collect(
     windows: &mut IntegerMap<ProcessKey, Vec<Window>>,
 ) {
     let tables = facts.tables;
-    let mut spaces = AddressSpaces::new(&tables.forks, &tables.execs, &tables.mappings);
+    let mut spaces = AddressSpaces::new(tables);
     for (row, fault) in tables.faults.iter().enumerate() {
         let process = fault.process();
         let Some(of_process) = windows.get_mut(&process) else { continue };

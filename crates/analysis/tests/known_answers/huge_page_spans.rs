@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use slowpath_analysis::memory::huge_page_advice::HugePageAdvice;
 use slowpath_analysis::memory::huge_page_spans::{Mapping, Spans, follow, size};
+use slowpath_analysis::memory::memory_events::MemoryEvents;
 use slowpath_recording::{HugePages, Tables};
 use slowpath_tables::{Bytes, PAGE_SIZE};
 use std::collections::HashMap;
@@ -21,7 +22,7 @@ fn touches(ts: u64, pid: u32, address: u64, pages: u64) -> String {
 
 fn followed(calls: &str, faults: &str, rest: &str) -> Spans {
     let text = format!("== memory_calls\n{CALLS}\n{calls}\n== faults\n{FAULTS}\n{faults}\n{rest}");
-    follow(&Tables::from_text(&text).unwrap(), SIZE, |_| false)
+    follow(&MemoryEvents::new(&Tables::from_text(&text).unwrap()), SIZE, |_| false)
 }
 
 /// First address, pages touched, whole at first and later, dense.
@@ -80,7 +81,7 @@ fn faults_that_belong_to_something_else_are_not_counted_and_noted_at_their_span(
         "== memory_calls\n{CALLS}\n1 1 7 7 7 mmap 0x10000 131072 false 0x22 0\n== faults\n{FAULTS}\n{}",
         touches(10, 7, 0x10000, 32)
     );
-    let spans = follow(&Tables::from_text(&text).unwrap(), SIZE, |fault| fault == 20);
+    let spans = follow(&MemoryEvents::new(&Tables::from_text(&text).unwrap()), SIZE, |fault| fault == 20);
     let touched: Vec<(u64, bool)> = spans.spans.iter().map(|span| (span.touched.0, span.has_others)).collect();
     assert_eq!((touched, spans.of_fault[20]), (vec![(16, false), (15, true)], None));
 }

@@ -4,6 +4,7 @@ use crate::memory_rows::{fault, memory_call};
 use proptest::prelude::*;
 use slowpath_analysis::memory::fork_faults;
 use slowpath_analysis::memory::memory_blocks::{ArgumentPlaces, Block, BlockEnd, BlockPlace, MemoryBlocks, follow};
+use slowpath_analysis::memory::memory_events::MemoryEvents;
 use slowpath_analysis::time::off_cpu_times::{self, OffCpuTimes};
 use slowpath_recording::Tables;
 use slowpath_tables::{Bytes, Fault, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
@@ -13,7 +14,8 @@ const CALLS: &str = "ts duration pid start tid call address length old_length ol
 
 fn followed(calls: &str, rest: &str) -> (MemoryBlocks, Tables) {
     let tables = Tables::from_text(&format!("== memory_calls\n{CALLS}\n{calls}\n{rest}")).unwrap();
-    (follow(&tables, &fork_faults::follow(&tables), &off_cpu_times::follow(&tables)), tables)
+    let events = MemoryEvents::new(&tables);
+    (follow(&events, &fork_faults::follow(&events), &off_cpu_times::follow(&tables)), tables)
 }
 
 /// Length in pages, begin and end, how it ended, faults.
@@ -480,7 +482,8 @@ proptest! {
         if turn {
             tables.memory_calls.reverse();
         }
-        let memory = follow(&tables, &fork_faults::follow(&tables), &OffCpuTimes::default());
+        let events = MemoryEvents::new(&tables);
+        let memory = follow(&events, &fork_faults::follow(&events), &OffCpuTimes::default());
         prop_assert_eq!(memory.blocks.len(), model.blocks as usize);
         prop_assert_eq!(&memory.of_fault, &model.of_fault);
         for (number, block) in (0u32..).zip(&memory.blocks) {

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use slowpath_analysis::memory::fork_faults;
+use slowpath_analysis::memory::memory_events::MemoryEvents;
 use slowpath_analysis::memory::released_pages::{Release, ReleaseKind, ReleasedPages, follow};
 use slowpath_analysis::time::off_cpu_times::{self, OffCpuTimes};
 use slowpath_recording::Tables;
@@ -19,7 +20,8 @@ fn followed(calls: &str, faults: &str) -> ReleasedPages {
 fn followed_on(manifest: &str, calls: &str, faults: &str) -> ReleasedPages {
     let text = format!("{manifest}== memory_calls\n{CALLS}\n{calls}\n== faults\n{FAULTS}\n{faults}");
     let tables = Tables::from_text(&text).unwrap();
-    follow(&tables, &[], &fork_faults::follow(&tables), &off_cpu_times::follow(&tables))
+    let events = MemoryEvents::new(&tables);
+    follow(&events, &[], &fork_faults::follow(&events), &off_cpu_times::follow(&tables))
 }
 
 /// Kind, pages that were taken, that came back, and when the first did.
@@ -319,7 +321,8 @@ proptest! {
             rows("call"), rows("fault"), rows("exit")
         );
         let tables = Tables::from_text(&text).unwrap();
-        let released = follow(&tables, &[], &fork_faults::follow(&tables), &OffCpuTimes::default());
+        let events = MemoryEvents::new(&tables);
+        let released = follow(&events, &[], &fork_faults::follow(&events), &OffCpuTimes::default());
         let faults: Vec<u64> = released.releases.iter().map(|release| release.faults).collect();
         prop_assert_eq!(&faults, &model.faults);
         let of_fault: Vec<Option<usize>> = released.of_fault.iter().map(|one| one.map(|one| one as usize)).collect();
