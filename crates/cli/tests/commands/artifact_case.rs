@@ -1,7 +1,7 @@
 //! The programs of `cases/artifacts`, built in a place of their own: their paths and command lines.
 
 use crate::prices;
-use crate::recorded_case::{built, built_with};
+use crate::recorded_case::built_with;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub struct ArtifactCase {
 impl ArtifactCase {
     /// Builds it; as it is by itself where prices are held against runs more than once.
     pub fn new() -> Self {
-        let place = if prices::rounds() > 1 { built("artifacts") } else { built_with("artifacts", &[FUNCTIONS]) };
+        let place = built_with("artifacts", if prices::rounds() > 1 { &[] } else { &[FUNCTIONS] });
         Self { place }
     }
 

@@ -32,8 +32,7 @@ fn source() -> String {
 fn built(place: &Path, name: &str, flags: &[&str]) -> Option<PathBuf> {
     let (code, program) = (place.join("program.c"), place.join(name));
     fs::write(&code, source()).unwrap();
-    let done =
-        Command::new("gcc").args(["-O1", "-ffunction-sections", "-o"]).arg(&program).arg(&code).args(flags).output();
+    let done = Command::new("gcc").args(["-ffunction-sections", "-o"]).arg(&program).arg(&code).args(flags).output();
     let Ok(done) = done else {
         println!("skipped: there is no gcc");
         return None;

@@ -2,8 +2,10 @@
 
 use crate::running::*;
 use serde_json::Value;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// What can be found of a program's own faults and memory calls. On a machine that is short of memory, files are read again
 /// and other threads reclaim: that is found too, and true.
@@ -13,20 +15,36 @@ pub const ABOUT_MEMORY: [&str; 4] =
 /// With what the findings about memory are recorded.
 pub const MEMORY: [&str; 4] = ["--quiet", "--memory-calls", "--stacks", "fault,alloc"];
 
-/// Builds a case.
+/// A case of compiled programs in a place of its own: built when the first test asks for it, and copied for each.
 #[track_caller]
 pub fn built(case: &str) -> tempfile::TempDir {
-    built_with(case, &[])
+    static BUILT: Mutex<BTreeMap<String, Arc<OnceLock<PathBuf>>>> = Mutex::new(BTreeMap::new());
+    let once = Arc::clone(BUILT.lock().unwrap().entry(case.to_owned()).or_default());
+    let built = once.get_or_init(|| {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cases").join(case);
+        let _ = std::fs::remove_dir_all(&directory);
+        make(case, &directory, &[]);
+        directory
+    });
+    let place = place();
+    let copied = Command::new("cp").arg("-a").arg(built.join(".")).arg(place.path()).status().unwrap();
+    assert!(copied.success(), "{case} was not copied");
+    place
 }
 
-/// Builds a case with more arguments than its directory.
+/// Builds a case where it is used, with more arguments than its directory.
 #[track_caller]
 pub fn built_with(case: &str, arguments: &[&str]) -> tempfile::TempDir {
     let place = place();
-    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases").join(case).join("make");
-    let done = Command::new(make).arg(place.path()).args(arguments).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    make(case, place.path(), arguments);
     place
+}
+
+#[track_caller]
+fn make(case: &str, directory: &Path, arguments: &[&str]) {
+    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases").join(case).join("make");
+    let done = Command::new(make).arg(directory).args(arguments).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
 /// What `analyze` says of a recording.
