@@ -16,8 +16,7 @@ skip() {
 }
 [ "${1:-}" != --here ] || here
 . scripts/aarch64.sh
-# Libraries in C are compiled to be there, not to run.
-export CFLAGS_aarch64_unknown_linux_gnu=-O0
+export CC_aarch64_unknown_linux_gnu=$PWD/scripts/cc-for-clippy.sh
 cargo clippy --quiet --locked --workspace --all-targets --target "$target" -- -D warnings
 
 # The proof that the probes are there: every object was compiled for the BPF machine, arm64 flavour.
