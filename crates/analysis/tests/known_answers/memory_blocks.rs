@@ -2,9 +2,8 @@
 
 use crate::memory_rows::{fault, memory_call};
 use proptest::prelude::*;
-use slowpath_analysis::memory::fork_faults;
 use slowpath_analysis::memory::memory_blocks::{ArgumentPlaces, Block, BlockEnd, BlockPlace, MemoryBlocks, follow};
-use slowpath_analysis::memory::memory_events::MemoryEvents;
+use slowpath_analysis::memory::{fork_faults, memory_events::MemoryEvents};
 use slowpath_analysis::time::off_cpu_times::{self, OffCpuTimes};
 use slowpath_recording::Tables;
 use slowpath_tables::{Bytes, Fault, MemoryCall, MemoryCallKind, Nanos, PAGE_SIZE};
@@ -442,14 +441,13 @@ impl Model {
 
 fn tables_of(ops: &[(u32, Op)]) -> Tables {
     let mut tables = Tables::default();
-    let bytes = |pages: u64| Bytes(pages * PAGE_SIZE);
     for (ts, (pid, op)) in (1u64..).map(|step| Nanos(step * 10)).zip(ops) {
         let call = |call, page: u64, pages: u64, old: Option<(u64, u64)>| MemoryCall {
             // Also none: rows of other programs may have no clock so fine.
             duration: Nanos(ts.0 / 10 % 3 * 2),
             pid: *pid,
             tid: *pid,
-            old_length: old.map(|(_, pages)| bytes(pages)),
+            old_length: old.map(|(_, pages)| Bytes(pages * PAGE_SIZE)),
             old_address: old.map(|(page, _)| page * PAGE_SIZE),
             argument: if call == MemoryCallKind::Mmap { 0x22 } else { 1 },
             ..memory_call(call, ts.0, page * PAGE_SIZE, pages * PAGE_SIZE)

@@ -57,7 +57,7 @@ fn a_program_that_loses_cpu_to_memory_is_recognized_without_a_mode() {
     let set = "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072";
     // Well within the time after which a test gives a command up.
     let options = ["--blocks", "9", "--max-time", "100s", "--env", set];
-    let (diagnosis, place) = diagnosed(&options, &[program.to_str().unwrap(), "as-set", "200", "2000"]);
+    let (diagnosis, place) = diagnosed(&options, &[program.to_str().unwrap(), "as-set", "100", "2000"]);
     assert_eq!(
         (&names(&diagnosis)[0], &diagnosis["warm"]),
         (&"transient_large_allocation", &true.into()),
