@@ -23,7 +23,7 @@ from typing import Any
 
 SCRIPT = Path(__file__).with_name("slowpath-beacon.js")
 PAGE = """<!doctype html><html><head><title>beacon</title></head><body><h1>A page</h1>
-<script src="/slowpath-beacon.js" data-endpoint="/beacon" data-delay="200" data-user="visitor-{visit}"
+<script src="/slowpath-beacon.js" data-endpoint="/beacon" data-delay="0" data-user="visitor-{visit}"
  data-version="{version}" async></script></body></html>"""
 # A beacon is small; what is larger is none.
 LARGEST = 64 << 10

@@ -59,11 +59,19 @@
         navigator.sendBeacon(endpoint, JSON.stringify(beacon));
     }
 
+    // A view that has painted nothing by then is a slow one, and without its paint the slowest would be left out.
+    function sendWhenPainted() {
+        const isPainted = () => performance.getEntriesByName("first-contentful-paint").length > 0;
+        const isTold = PerformanceObserver.supportedEntryTypes.includes("paint");
+        if (isPainted() || !isTold || document.visibilityState === "hidden") send();
+        else new PerformanceObserver(() => isPainted() && send()).observe({ type: "paint", buffered: true });
+    }
+
     // Paints can come after `load`, and many pages are left before it: whichever is first of two seconds after it and
     // the page being hidden.
     addEventListener("visibilitychange", () => document.visibilityState === "hidden" && send());
     addEventListener("pagehide", send);
-    const later = () => setTimeout(send, delay);
+    const later = () => setTimeout(sendWhenPainted, delay);
     if (document.readyState === "complete") later();
     else addEventListener("load", later);
 })();
