@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 SCRIPT = Path(__file__).with_name("slowpath-beacon.js")
+# Without a delay, so that the script has to wait for the paint.
 PAGE = """<!doctype html><html><head><title>beacon</title></head><body><h1>A page</h1>
 <script src="/slowpath-beacon.js" data-endpoint="/beacon" data-delay="0" data-user="visitor-{visit}"
  data-version="{version}" async></script></body></html>"""

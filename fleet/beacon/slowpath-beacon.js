@@ -62,13 +62,13 @@
     // A view that has painted nothing by then is a slow one, and without its paint the slowest would be left out.
     function sendWhenPainted() {
         const isPainted = () => performance.getEntriesByName("first-contentful-paint").length > 0;
-        const isTold = PerformanceObserver.supportedEntryTypes.includes("paint");
+        const isTold = globalThis.PerformanceObserver?.supportedEntryTypes?.includes("paint");
         if (isPainted() || !isTold || document.visibilityState === "hidden") send();
         else new PerformanceObserver(() => isPainted() && send()).observe({ type: "paint", buffered: true });
     }
 
-    // Paints can come after `load`, and many pages are left before it: whichever is first of two seconds after it and
-    // the page being hidden.
+    // Paints can come after `load`, and many pages are left before it: sent is after the delay and the paint, or when the
+    // page is hidden, whichever is first.
     addEventListener("visibilitychange", () => document.visibilityState === "hidden" && send());
     addEventListener("pagehide", send);
     const later = () => setTimeout(sendWhenPainted, delay);

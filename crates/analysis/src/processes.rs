@@ -133,7 +133,7 @@ impl Processes {
     fn exit(&mut self, ts: Nanos, row: &Exit) {
         let process = self.entry(row.process(), ts);
         process.threads.insert(row.tid);
-        if row.last && !row.running {
+        if row.ends_process() {
             process.ended = Some(ts);
         }
     }

@@ -120,6 +120,13 @@ table! {
     }
 }
 
+impl Exit {
+    /// Whether the process ended: the row is its last thread's, and no count of one that still ran.
+    pub fn ends_process(&self) -> bool {
+        self.last && !self.running
+    }
+}
+
 table! {
     /// A page fault.
     Fault = "faults" {

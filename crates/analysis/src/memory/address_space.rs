@@ -7,8 +7,9 @@
 //! Rules: an exec begins with an empty address space; a new process starts with a copy of its parent's (also after
 //! `vfork`, which shares it until exec); a mapping replaces what it overlaps; an unmapping removes. Only mappings of
 //! files are recorded, besides unmappings and anonymous memory mapped over a file, so an address of a known process
-//! that no mapping covers is anonymous memory (heap, stack). So is all that a process touches when its end has been
-//! reported: the kernel clears the word that tells its thread id and looks at its robust futexes, and nothing else.
+//! that no mapping covers is anonymous memory (heap, stack). So counts all that a process touches when its end has been
+//! reported: the kernel clears the word that tells its thread id and looks at its robust futexes, which are in no file
+//! but for those that processes share.
 
 use crate::integer_hash::IntegerMap;
 use slowpath_recording::Tables;
@@ -176,7 +177,7 @@ impl<'a> AddressSpaces<'a> {
         events.extend(forks.iter().enumerate().filter(|(_, row)| !row.thread).map(|(i, row)| (row.ts, Event::Fork(i))));
         events.extend(execs.iter().enumerate().map(|(i, row)| (row.ts, Event::Exec(i))));
         events.extend(mappings.iter().enumerate().map(|(i, row)| (row.ts, Event::Mapping(i))));
-        let ends = exits.iter().enumerate().filter(|(_, row)| row.last && !row.running);
+        let ends = exits.iter().enumerate().filter(|(_, row)| row.ends_process());
         events.extend(ends.map(|(i, row)| (row.ts, Event::Exit(i))));
         events.sort_by_key(|(ts, _)| *ts);
         Self { forks, execs, mappings, exits, events, next: 0, spaces: IntegerMap::default(), last: None }

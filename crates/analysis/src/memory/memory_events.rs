@@ -135,7 +135,7 @@ fn steps(tables: &Tables) -> Vec<(Nanos, Step)> {
         (fork.ts, Step::Forks { parent, child: fork.process() })
     });
     steps.extend(forked);
-    let ended = || tables.exits.iter().filter(|exit| exit.last && !exit.running);
+    let ended = || tables.exits.iter().filter(|exit| exit.ends_process());
     steps.extend(ended().map(|exit| (exit.ts, Step::Ends(exit.process()))));
     if !tables.page_contents.is_empty() {
         // At the end of a process its pages are looked at after the end is reported.
