@@ -6,8 +6,8 @@
 //! of residual effects of treatments", Australian Journal of Scientific Research A 2 (1949), 149-168.
 
 use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 
 /// Rows that are mixed at least. Balance binds the orders of neighbouring blocks to each other: with two arms and squares of
 /// two rows, every second block is the mirror of the one before. Where launches resemble their neighbours, differences of

@@ -4,7 +4,7 @@
 pub const PURE_CRATES: [&str; 2] = ["analysis", "experiment"];
 
 /// Ways from Rust to the machine: its files, processes, clocks, network, environment and unseeded randomness.
-pub const IMPURE: [&str; 11] = [
+pub const IMPURE: [&str; 13] = [
     "std::fs",
     "std::process",
     "std::net",
@@ -13,7 +13,9 @@ pub const IMPURE: [&str; 11] = [
     "std::time::Instant",
     "SystemTime",
     "Instant::now",
-    "rand::rng",
+    "rng()",
+    "ThreadRng",
+    "SysRng",
     "libc::",
     "unsafe",
 ];
@@ -35,8 +37,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_is_found_and_comments_and_tests_are_not() {
+    fn a_clock_and_unseeded_randomness_are_found_and_comments_and_tests_are_not() {
         let source = "//! no std::fs here\nlet now = Instant::now();\n#[cfg(test)]\nmod tests { use std::fs; }\n";
         assert_eq!(impure_lines(source), [(2, "Instant::now")]);
+        let random = "use rand::rngs::ChaCha8Rng;\nlet mut rng = rand::rng();\n";
+        assert_eq!(impure_lines(random), [(2, "rng()")]);
     }
 }

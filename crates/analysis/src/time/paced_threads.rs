@@ -69,8 +69,8 @@ fn decreases(pairs: &[(f64, f64)]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::rngs::ChaCha8Rng;
     use rand::{RngExt, SeedableRng};
-    use rand_chacha::ChaCha8Rng;
 
     /// Sleeps of a thread that works for so long between them.
     fn kept(work: &[u64], sleep: impl Fn(u64) -> u64) -> bool {

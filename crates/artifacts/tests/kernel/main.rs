@@ -8,8 +8,8 @@ mod asking;
 mod trees;
 
 use asking::{Asked, Who};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use slowpath_artifacts::access::{Access, Decision, Rule, decide, smallest_change};
 use slowpath_artifacts::gather::Machine;
 use std::collections::BTreeMap;

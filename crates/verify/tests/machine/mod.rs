@@ -1,7 +1,7 @@
 //! A simulated machine on which a command takes longer by what its slow candidates cost together.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng, SeedableRng};
 use slowpath_verify::bisection::{
     Bench, Bisection, BisectionError, Candidate, Choice, Expected, Group, Settings, Side, bisect,
 };
