@@ -53,7 +53,7 @@ step_fleet() {
     for module in ../crates/guard-c/python ../crates/zygote/python/slowpath_zygote.py ../crates/fix/src/preload_in_zygote/sitecustomize.py; do
         ../target/fleet-venv/bin/mypy --cache-dir ../target/fleet-venv/mypy --strict "$module"
     done
-    ../target/fleet-venv/bin/pytest
+    ../target/fleet-venv/bin/pytest --numprocesses auto --dist loadscope
 }
 
 # The fuzzers are a workspace of their own: its lock file is forgotten easily, and `make fuzz` refuses an old one.
