@@ -63,7 +63,7 @@ pub(super) fn section(recordings: &[TimeSpent], halves: &[Diagnosis], style: &St
             let (to_ready, cpu) = median(one);
             cells(one, to_ready, cpu, style)
         };
-        head.push(row(Paint::Plain, "median of those not recorded", &of));
+        head.push(row(Paint::Plain, "median without recording", &of));
     }
     for one in recordings.iter().filter(|one| one.uncounted_threads > 0) {
         let threads = if one.uncounted_threads == 1 { "thread" } else { "threads" };

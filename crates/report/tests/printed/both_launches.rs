@@ -102,8 +102,8 @@ fn a_function_that_only_the_other_launches_know_is_named_and_the_cost_stays() {
 fn beside_what_was_recorded_stands_what_launches_take_that_were_not() {
     let row = |diagnosis: &Diagnosis| {
         let printed = terminal::diagnosis(diagnosis, &Style { lines: 200, ..Style::PLAIN });
-        let row = printed.lines().find(|line| line.starts_with("median of those not recorded"));
-        row.map(|line| line.split_whitespace().skip(5).collect::<Vec<_>>().join(" "))
+        let row = printed.lines().find(|line| line.starts_with("median without recording"));
+        row.map(|line| line.split_whitespace().skip(3).collect::<Vec<_>>().join(" "))
     };
     let time = |condition| TimeSpent {
         condition,
