@@ -9,7 +9,7 @@
 //!
 //! ```text
 //! manifest.json               what was recorded, and the list of segments: readers trust this list only
-//! <table>/<number>.parquet    one immutable segment of a table, zstd-compressed
+//! <table>/<number>.parquet    one immutable segment of a table; columns of 4 KiB and more zstd-compressed
 //! .*.tmp, <table>/.*.tmp      what a killed recorder was writing; never read
 //! .reserve                    space that a running recorder holds for its last manifest
 //! ```

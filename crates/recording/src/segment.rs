@@ -3,7 +3,7 @@
 use crate::read_error::Why;
 use crate::segment_limits::{self, Allowance};
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Schema};
+use arrow_schema::DataType;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -15,13 +15,21 @@ use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+/// Columns that are smaller, in bytes in memory, are written as they are. Each column has a compressor of its own, to be read and to be
+/// written, and each asks the CPU what it is (`cpuid`), which a hypervisor answers in tens of microseconds.
+const COMPRESSED_FROM: usize = 4096;
+
 /// zstd at level 1: the recorder shares the machine with what it measures.
-fn properties(schema: &Schema) -> Result<WriterProperties, ParquetError> {
+fn properties(batch: &RecordBatch) -> Result<WriterProperties, ParquetError> {
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_created_by("slowpath".to_owned());
-    for field in schema.fields() {
+    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+        if column.to_data().get_slice_memory_size()? < COMPRESSED_FROM {
+            builder =
+                builder.set_column_compression(ColumnPath::from(field.name().as_str()), Compression::UNCOMPRESSED);
+        }
         // Integers that seldom repeat: differences are small, a dictionary would only be given up half-way.
         let distinct = matches!(field.name().as_str(), "ts" | "duration" | "latency" | "address" | "page" | "sector");
         if distinct && *field.data_type() == DataType::UInt64 {
@@ -51,7 +59,7 @@ pub(crate) fn encode_within(batch: &RecordBatch, room: Bytes) -> Result<(u64, Ve
 
 /// A batch as the bytes of a Parquet file; strings and repeating numbers as dictionaries.
 fn encode(batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
-    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties(&batch.schema())?))?;
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties(batch)?))?;
     writer.write(batch)?;
     writer.into_inner()
 }
@@ -90,4 +98,28 @@ pub(crate) fn decode<T: Table>(
         Ok(())
     }))
     .unwrap_or(Err(Why::Undecodable))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{ArrayRef, UInt64Array};
+    use std::io::Write;
+
+    fn compression(rows: u64) -> Compression {
+        let column: ArrayRef = Arc::new(UInt64Array::from_iter_values((0..rows).map(|row| row % 7)));
+        let batch = RecordBatch::try_from_iter([("pages", column)]).unwrap();
+        // A part of the batch has the whole batch's memory.
+        let content = encode(&batch.slice(0, rows as usize / 2)).unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&content).unwrap();
+        let read = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+        read.metadata().row_group(0).column(0).compression()
+    }
+
+    #[test]
+    fn only_columns_of_some_kilobytes_are_compressed() {
+        assert_eq!(compression(1_000), Compression::UNCOMPRESSED);
+        assert!(matches!(compression(1_026), Compression::ZSTD(_)));
+    }
 }
