@@ -15,8 +15,8 @@ use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Columns that are smaller, in bytes in memory, are written as they are. Each column has a compressor of its own, to be read and to be
-/// written, and each asks the CPU what it is (`cpuid`), which a hypervisor answers in tens of microseconds.
+/// Columns that are smaller, in bytes in memory, are written as they are. To write and to read, each column has a compressor and a
+/// decompressor of its own, and each of these asks the CPU what it is three times (`cpuid`): 8 us a time where a hypervisor answers.
 const COMPRESSED_FROM: usize = 4096;
 
 /// zstd at level 1: the recorder shares the machine with what it measures.
