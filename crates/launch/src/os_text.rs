@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use serde::de::{Error as _, Visitor};
+use serde::de::Visitor;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -95,8 +95,22 @@ pub(crate) mod pairs {
             let pairs = Vec::<(Owned, Owned)>::deserialize(deserializer)?;
             return Ok(pairs.into_iter().map(|(a, b)| (a.0, b.0)).collect());
         }
-        let packed = Owned::deserialize(deserializer)?.0;
-        unpacked(packed.as_bytes()).ok_or_else(|| D::Error::custom("pairs of strings that end too early"))
+        deserializer.deserialize_bytes(Packed)
+    }
+
+    /// Takes what [`packed`] made, from where the bytes are.
+    struct Packed;
+
+    impl Visitor<'_> for Packed {
+        type Value = Vec<(OsString, OsString)>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("pairs of strings, packed")
+        }
+
+        fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {
+            unpacked(bytes).ok_or_else(|| E::custom("pairs of strings that end too early"))
+        }
     }
 
     /// All strings in one, each behind its length: every launch waits for its environment to be written and read, and taking its

@@ -289,7 +289,7 @@ pub(crate) fn reap() -> io::Result<Option<Reaped>> {
 /// `execve`; returns only to say why not.
 pub(crate) fn exec(path: &std::ffi::CStr, argv: &[*const libc::c_char], envp: &[*const libc::c_char]) -> io::Error {
     debug_assert!(argv.last().is_some_and(|last| last.is_null()) && envp.last().is_some_and(|last| last.is_null()));
-    // SAFETY: both lists end with a null pointer, and their strings outlive the call (callers hold the CStrings).
+    // SAFETY: both lists end with a null pointer, and their strings outlive the call (callers hold them).
     unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), envp.as_ptr()) };
     io::Error::last_os_error()
 }

@@ -13,6 +13,7 @@ use nix::errno::Errno;
 use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout, getppid, setpgid};
 use serde::{Deserialize, Serialize};
 
+use super::exec_strings::ExecStrings;
 use super::tracer::Tracer;
 use super::work::Work;
 use super::{another_user, devtools};
@@ -26,8 +27,8 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 pub(super) struct Image {
     program: OsString,
     candidates: Vec<CString>,
-    argv: Vec<CString>,
-    envp: Vec<CString>,
+    argv: ExecStrings,
+    envp: ExecStrings,
 }
 
 /// The descriptors that the target gets from the observer.
@@ -101,14 +102,8 @@ impl Image {
         let path = env.iter().find(|(name, _)| name == "PATH").map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value);
         let program = words.first().cloned().unwrap_or_default();
         let candidates = candidates(&program, path)?;
-        let argv = words.into_iter().map(|word| Ok(CString::new(word.into_vec())?)).collect::<io::Result<_>>()?;
-        let entry = |(name, value): &(OsString, OsString)| {
-            // With room for the zero at the end.
-            let mut entry = Vec::with_capacity(name.len() + value.len() + 2);
-            [name.as_bytes(), b"=", value.as_bytes()].iter().for_each(|part| entry.extend_from_slice(part));
-            entry
-        };
-        let envp = env.into_iter().map(|pair| Ok(CString::new(entry(pair))?)).collect::<io::Result<_>>()?;
+        let argv = ExecStrings::new(words.iter().map(|word| [word.as_bytes()]))?;
+        let envp = ExecStrings::new(env.iter().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()]))?;
         Ok(Image { program, candidates, argv, envp })
     }
 }
@@ -142,8 +137,6 @@ fn candidates(program: &OsStr, path: &OsStr) -> io::Result<Vec<CString>> {
 
 /// The life of the forked child. `observer` is the pid that its parent must have (1 in a pid namespace).
 pub(super) fn run(work: &Work, main: &OwnedFd, observer: i32, image: &Image, ends: &Ends) -> ! {
-    let argv: Vec<_> = image.argv.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
-    let envp: Vec<_> = image.envp.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
     let given_up = |(stage, error): (SetupStage, io::Error)| -> ! {
         let errno = error.raw_os_error().unwrap_or(libc::EIO);
         let _ = wire::send(main, &FromLauncher::SetupFailed { stage, errno });
@@ -170,7 +163,7 @@ pub(super) fn run(work: &Work, main: &OwnedFd, observer: i32, image: &Image, end
     let mut errors = Vec::new();
     ends.released_at.store(sys::monotonic(), Ordering::Relaxed);
     for candidate in &image.candidates {
-        let error = sys::exec(candidate, &argv, &envp);
+        let error = sys::exec(candidate, image.argv.list(), image.envp.list());
         let goes_on = matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::EACCES | libc::ELOOP));
         errors.push((candidate, error));
         if !goes_on {
