@@ -41,7 +41,6 @@ WAITING = {
     "lab launches",
     "launch launches",
     "process slowpath_process",
-    "session slowpath_session",
     "zygote slowpath_zygote",
     "zygote zygote",
 }
