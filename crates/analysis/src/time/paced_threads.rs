@@ -35,20 +35,25 @@ pub(crate) fn paced_threads(tables: &Tables) -> IntegerSet<(ProcessKey, u32)> {
     sleeps.into_iter().filter_map(|(thread, sleeps)| keeps_pace(sleeps).then_some(thread)).collect()
 }
 
-/// Whether sleeps, by begin and length, make up for the time between them. Work of more than half a usual sleep is left out: who is too
-/// late for the next frame, or for several, sleeps by no rule.
+/// Whether sleeps, by begin and length, make up for the time between them. Who works longer than the pace, which is about a usual sleep and
+/// the usual work before it, is too late for the next frame, or for several, and sleeps by no rule: that is left out.
 ///
 /// By ranks, so that one sleep that ended late decides nothing, however late: least squares took such a one, beside work that is nearly
 /// always the same, for a slope of any size and either sign.
 fn keeps_pace(mut sleeps: Vec<(Nanos, Nanos)>) -> bool {
     sleeps.sort_unstable();
     let worked = |pair: &[(Nanos, Nanos)]| pair[1].0 - Nanos(pair[0].0.0.saturating_add(pair[0].1.0));
-    let mut lengths: Vec<Nanos> = sleeps.iter().map(|(_, length)| *length).collect();
-    lengths.sort_unstable();
-    let usual = lengths.get(lengths.len() / 2).copied().unwrap_or_default();
-    let pairs = sleeps.windows(2).filter(|pair| worked(pair).0 * 2 < usual.0);
+    let pace = median(sleeps.iter().map(|(_, length)| *length)) + median(sleeps.windows(2).map(worked));
+    let pairs = sleeps.windows(2).filter(|pair| worked(pair) < pace);
     let pairs: Vec<(f64, f64)> = pairs.map(|pair| (worked(pair).0 as f64, pair[1].1.0 as f64)).take(MOST).collect();
     pairs.len() >= LEAST && decreases(&pairs)
+}
+
+/// The middle one of several times, 0 of none.
+fn median(times: impl Iterator<Item = Nanos>) -> Nanos {
+    let mut times: Vec<Nanos> = times.collect();
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
 /// Whether the second value surely falls with the first, by at least [`CLEAR`] of it: the sum of signs of Kendall (1938) is lower than
@@ -92,6 +97,8 @@ mod tests {
         assert!(kept(&WORK, |work| 33_000_000 - work + work % 7 * 10_000), "woken a little late");
         let stalled: Vec<u64> = WORK.into_iter().chain([98_000_000]).chain(WORK).collect();
         assert!(kept(&stalled, |work| 33_000_000u64.saturating_sub(work).max(1_000_000)));
+        let long: Vec<u64> = WORK.into_iter().map(|work| work + 5_000_000).collect();
+        assert!(kept(&long, |work| 8_300_000u64.saturating_sub(work).max(100_000)), "work of most of a frame");
         assert!(!kept(&WORK, |_| 25_000_000));
         assert!(!kept(&WORK, |work| 25_000_000 + work % 7 * 10_000));
         assert!(!kept(&WORK[..7], |work| 33_000_000 - work), "six pairs show no rule");
