@@ -6,6 +6,7 @@
 //! each frame, whatever the frame took, keeps none by this rule.
 
 use crate::integer_hash::IntegerSet;
+use crate::interval::median;
 use slowpath_recording::Tables;
 use slowpath_tables::{Nanos, OffCpuReason, ProcessKey};
 use std::collections::BTreeMap;
@@ -43,17 +44,11 @@ pub(crate) fn paced_threads(tables: &Tables) -> IntegerSet<(ProcessKey, u32)> {
 fn keeps_pace(mut sleeps: Vec<(Nanos, Nanos)>) -> bool {
     sleeps.sort_unstable();
     let worked = |pair: &[(Nanos, Nanos)]| pair[1].0 - Nanos(pair[0].0.0.saturating_add(pair[0].1.0));
-    let pace = median(sleeps.iter().map(|(_, length)| *length)) + median(sleeps.windows(2).map(worked));
-    let pairs = sleeps.windows(2).filter(|pair| worked(pair) < pace);
-    let pairs: Vec<(f64, f64)> = pairs.map(|pair| (worked(pair).0 as f64, pair[1].1.0 as f64)).take(MOST).collect();
-    pairs.len() >= LEAST && decreases(&pairs)
-}
-
-/// The middle one of several times, 0 of none.
-fn median(times: impl Iterator<Item = Nanos>) -> Nanos {
-    let mut times: Vec<Nanos> = times.collect();
-    times.sort_unstable();
-    times.get(times.len() / 2).copied().unwrap_or_default()
+    let pairs: Vec<(f64, f64)> = sleeps.windows(2).map(|pair| (worked(pair).0 as f64, pair[1].1.0 as f64)).collect();
+    let usual = |part: fn(&(f64, f64)) -> f64| median(&pairs.iter().map(part).collect::<Vec<_>>()).unwrap_or(0.0);
+    let pace = usual(|pair| pair.0) + usual(|pair| pair.1);
+    let in_time: Vec<(f64, f64)> = pairs.iter().copied().filter(|(work, _)| *work < pace).take(MOST).collect();
+    in_time.len() >= LEAST && decreases(&in_time)
 }
 
 /// Whether the second value surely falls with the first, by at least [`CLEAR`] of it: the sum of signs of Kendall (1938) is lower than
@@ -128,12 +123,16 @@ mod tests {
     #[test]
     fn late_sleeps_of_a_server_make_no_pace_and_hide_none() {
         for jitter in [30_000, 300_000, 3_000_000] {
-            let paced = paced_of_1000(jitter, |_| 25_000_000);
-            assert!(paced <= 5, "{paced} of 1000 that sleep as long as ever, work differs by {jitter} ns");
+            for sleep in [2_000_000, 25_000_000] {
+                let paced = paced_of_1000(jitter, |_| sleep);
+                assert!(paced <= 5, "{paced} of 1000 that sleep for {sleep} ns, work differs by {jitter} ns");
+            }
         }
         for jitter in [1_000_000, 3_000_000] {
-            let paced = paced_of_1000(jitter, |work| 33_000_000 - work);
-            assert!(paced >= 950, "{paced} of 1000 that keep a pace, work differs by {jitter} ns");
+            for pace in [6_000_000, 33_000_000] {
+                let paced = paced_of_1000(jitter, |work| pace - work);
+                assert!(paced >= 950, "{paced} of 1000 that keep a pace of {pace} ns, work differs by {jitter} ns");
+            }
         }
     }
 
