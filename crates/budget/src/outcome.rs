@@ -19,6 +19,7 @@ pub const SCHEMA: &str = "slowpath-check/1";
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Check {
     /// `slowpath-check/1`.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// Command line.
     pub command: Vec<String>,

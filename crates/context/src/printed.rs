@@ -11,7 +11,7 @@ use slowpath_tables::Unavailable;
 /// Version of a comparison.
 pub const CONTEXT_DIFF_SCHEMA: &str = "slowpath-context-diff/1";
 
-/// One context, and what is missing in it. `context save` writes the same.
+/// What `slowpath context show --json` prints: one context, and what is missing in it. `context save` writes the same.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ShownContext {
     /// What was read.
@@ -66,10 +66,11 @@ pub struct ShownToggle {
     pub irreversible: bool,
 }
 
-/// Two contexts laid beside each other.
+/// What `slowpath context diff --json` prints: two contexts laid beside each other.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ContextComparison {
     /// `slowpath-context-diff/1`.
+    #[schemars(extend("const" = CONTEXT_DIFF_SCHEMA))]
     pub schema: &'static str,
     /// The first.
     pub a: ComparedContext,

@@ -20,6 +20,7 @@ pub type Readings = BTreeMap<String, Reading>;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Snapshot {
     /// `slowpath-context/1`.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: String,
     /// Where it is from: `this machine`, or the directory that was read.
     pub origin: String,

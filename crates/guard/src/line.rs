@@ -15,7 +15,7 @@ pub const LINE_SCHEMA: &str = "slowpath-guard/1";
 /// The metric of `slowpath fleet` that a line is a row of.
 pub const METRIC: &str = "check_ms";
 
-/// One file of an artifact, for one user, at one start.
+/// A line that a guard prints with `--json`: one file of an artifact, for one user, at one start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Line {
     /// `slowpath-guard/1`.

@@ -15,10 +15,14 @@ use std::error::Error;
 use std::io::{self, BufRead, Seek};
 use std::path::{Path, PathBuf};
 
+/// Version of what `slowpath import --json` prints.
+const SCHEMA: &str = "slowpath-import/1";
+
 /// What `slowpath import --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Imported {
     /// `slowpath-import/1`.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: String,
     /// Directory of the recording.
     pub recording: String,
@@ -180,7 +184,7 @@ fn summary(importer: &Importer, directory: &Path, manifest: &Manifest, problem: 
     let not_imported = manifest.counters.iter();
     let not_imported = not_imported.filter_map(|(name, n)| Some((name.strip_prefix("not_imported.")?.to_owned(), *n)));
     Imported {
-        schema: "slowpath-import/1".to_owned(),
+        schema: SCHEMA.to_owned(),
         recording: directory.to_string_lossy().into_owned(),
         format: importer.name.to_owned(),
         rows,

@@ -26,10 +26,11 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// Result.
+/// What `slowpath ipc compare --json` prints.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Comparison {
     /// `slowpath-ipc-compare/1`.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// Payload in bytes.
     pub size: usize,

@@ -17,6 +17,7 @@ pub const SCHEMA: &str = "slowpath-ipc-doctor/1";
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct IpcDoctor {
     /// `slowpath-ipc-doctor/1`.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// All transports.
     pub transports: Vec<TransportState>,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// Value of [`HtmlComparison::schema`].
 pub const HTML_COMPARISON_SCHEMA: &str = "slowpath-comparison-page/1";
 
-/// Everything the HTML page of a comparison shows.
+/// Everything the HTML page of `slowpath compare` shows; the page carries it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HtmlComparison {
     /// [`HTML_COMPARISON_SCHEMA`].

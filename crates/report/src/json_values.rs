@@ -8,7 +8,7 @@ mod elsewhere;
 pub(crate) mod enumeration;
 mod walk;
 
-use crate::schema::PUBLISHED;
+use crate::json_documents;
 use enumeration::{JsonEnumeration, listed};
 use serde_json::Value;
 use std::sync::LazyLock;
@@ -23,11 +23,7 @@ pub(crate) fn all() -> &'static [JsonEnumeration] {
 
 fn of_documents() -> Vec<JsonEnumeration> {
     let mut all: Vec<JsonEnumeration> = Vec::new();
-    let printed = PUBLISHED.iter().flat_map(|document| {
-        // A schema that was just made is JSON.
-        let schema: Value = serde_json::from_str(&(document.text)()).unwrap_or_default();
-        walk::enumerations(&format!("{}.json", document.name), &schema)
-    });
+    let printed = json_documents::schemas().iter().flat_map(|(file, schema)| walk::enumerations(file, schema));
     for one in printed.chain(elsewhere::all()) {
         match all.iter_mut().find(|known| known.about == one.about && known.values == one.values) {
             Some(known) => {

@@ -20,6 +20,7 @@ mod html_comparison;
 pub mod html_file;
 mod html_ledger;
 pub mod ipc;
+mod json_documents;
 mod json_values;
 mod json_words;
 pub mod markdown;

@@ -39,7 +39,7 @@ pub struct Machine {
     pub storage: String,
 }
 
-/// Everything the HTML page shows.
+/// Everything the HTML page of `slowpath report` shows; the page carries it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportData {
     /// [`REPORT_SCHEMA`].

@@ -5,10 +5,14 @@ use serde::Serialize;
 use slowpath_recording::Manifest;
 use std::path::Path;
 
+/// Version of what `slowpath record --json` prints.
+const SCHEMA: &str = "slowpath-record/1";
+
 /// What `slowpath record --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Recorded {
     /// `slowpath-record/1`.
+    #[schemars(extend("const" = SCHEMA))]
     schema: &'static str,
     /// Directory of the recording.
     recording: String,
@@ -19,6 +23,6 @@ pub struct Recorded {
 impl Recorded {
     /// A recording in a directory.
     pub fn new(directory: &Path, manifest: Manifest) -> Self {
-        Self { schema: "slowpath-record/1", recording: directory.to_string_lossy().into_owned(), manifest }
+        Self { schema: SCHEMA, recording: directory.to_string_lossy().into_owned(), manifest }
     }
 }

@@ -111,10 +111,11 @@ pub struct ForcedMitigation {
     pub remedies: Vec<Remedy>,
 }
 
-/// What system calls cost here, and what a filter costs.
+/// What `slowpath context syscall-cost --json` prints: what system calls cost here, and what a filter costs.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SyscallCost {
     /// `slowpath-syscall-cost/1`.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// The filter.
     pub filter: ShownFilter,

@@ -17,7 +17,7 @@ pub const CHILDREN_SCHEMA: &str = "slowpath-children/1";
 /// Value of [`ChildLaunches::ready`]; the limit is that of the probe `first_wait`.
 const READY: &str = "the main thread first waits for events, for 1 ms or longer";
 
-/// The launches of children in several runs of a program.
+/// What `slowpath launch children --json` prints: launches of children in several runs of a program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChildLaunches {
     /// [`CHILDREN_SCHEMA`].

@@ -10,10 +10,14 @@ use slowpath_tables::Unavailable;
 use std::io;
 use std::path::PathBuf;
 
-/// What a machine can do, and what killed slowpath processes left on it.
+/// Version of what `slowpath doctor --json` prints.
+const SCHEMA: &str = "slowpath-doctor/1";
+
+/// What `slowpath doctor --json` prints: what a machine can do, and what killed slowpath processes left on it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Doctor {
     /// `slowpath-doctor/1`.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// Release of the kernel.
     pub kernel: String,
@@ -85,7 +89,7 @@ impl Doctor {
         let lab = availability::missing();
         let can_record = machine::gaps(&checks, Need::Record).is_empty();
         Self {
-            schema: "slowpath-doctor/1",
+            schema: SCHEMA,
             can_record,
             // What goes into a lab is seen in a recorded launch.
             can_use_lab: can_record && !lab.iter().any(|gap| gap.what == LAB),

@@ -10,10 +10,16 @@ use slowpath_session::target::{Target, launcher, not_ready};
 use slowpath_session::{Progress, interrupt};
 use slowpath_tables::{Quantity, Unit};
 
+/// Version of what `slowpath lab list --json` prints.
+const LABS_SCHEMA: &str = "slowpath-labs/1";
+/// Version of what `slowpath lab run --json` prints.
+const LAUNCHES_SCHEMA: &str = "slowpath-lab/1";
+
 /// What `slowpath lab list --json` prints.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Labs {
     /// `slowpath-labs/1`.
+    #[schemars(extend("const" = LABS_SCHEMA))]
     pub schema: &'static str,
     /// The labs.
     pub labs: Vec<OneLab>,
@@ -41,14 +47,15 @@ impl Labs {
             owner_alive: trace.owner_alive,
             bytes: trace.size.map(|size| size.0),
         };
-        Self { schema: "slowpath-labs/1", labs: leftovers::list().into_iter().map(lab).collect() }
+        Self { schema: LABS_SCHEMA, labs: leftovers::list().into_iter().map(lab).collect() }
     }
 }
 
-/// Launches of a command in a lab.
+/// What `slowpath lab run --json` prints: launches of a command in a lab.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct LabLaunches {
     /// `slowpath-lab/1`.
+    #[schemars(extend("const" = LAUNCHES_SCHEMA))]
     pub schema: &'static str,
     /// Command line.
     pub command: Vec<String>,
@@ -101,5 +108,5 @@ pub fn run(target: &Target, settings: Settings, runs: u32, progress: &dyn Progre
             left_out: launched.outcome.left_out.iter().map(ToString::to_string).collect(),
         });
     }
-    Ok(LabLaunches { schema: "slowpath-lab/1", command: target.words(), conditions: lab.options_in_force(), launches })
+    Ok(LabLaunches { schema: LAUNCHES_SCHEMA, command: target.words(), conditions: lab.options_in_force(), launches })
 }

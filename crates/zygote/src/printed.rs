@@ -8,10 +8,18 @@ use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
 
+/// Version of what `slowpath zygote serve --json` prints.
+const SERVE_SCHEMA: &str = "slowpath-zygote-serve/1";
+/// Version of what `slowpath zygote spawn --json` prints.
+const SPAWN_SCHEMA: &str = "slowpath-zygote-spawn/1";
+/// Version of what `slowpath zygote status --json` prints.
+const STATUS_SCHEMA: &str = "slowpath-zygote-status/1";
+
 /// What `slowpath zygote serve --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Served {
     /// `slowpath-zygote-serve/1`.
+    #[schemars(extend("const" = SERVE_SCHEMA))]
     schema: &'static str,
     /// Why it ended: `stopped` or `idle`.
     ended: &'static str,
@@ -25,13 +33,7 @@ pub struct Served {
 
 impl Default for Served {
     fn default() -> Self {
-        Self {
-            schema: "slowpath-zygote-serve/1",
-            ended: "stopped",
-            starts_ms: Vec::new(),
-            crashes: 0,
-            renewals: Vec::new(),
-        }
+        Self { schema: SERVE_SCHEMA, ended: "stopped", starts_ms: Vec::new(), crashes: 0, renewals: Vec::new() }
     }
 }
 
@@ -56,6 +58,7 @@ impl Served {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SpawnedChild {
     /// `slowpath-zygote-spawn/1`.
+    #[schemars(extend("const" = SPAWN_SCHEMA))]
     schema: &'static str,
     /// Its process id in the zygote's pid namespace.
     pid: i32,
@@ -73,6 +76,7 @@ pub struct SpawnedChild {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ZygoteStatus {
     /// `slowpath-zygote-status/1`.
+    #[schemars(extend("const" = STATUS_SCHEMA))]
     schema: &'static str,
     /// How it is.
     #[serde(flatten)]
@@ -87,7 +91,7 @@ impl SpawnedChild {
             Ending::Killed(signal) => (None, Some(*signal)),
         };
         Self {
-            schema: "slowpath-zygote-spawn/1",
+            schema: SPAWN_SCHEMA,
             pid: child.pid,
             from_spare: child.from_spare,
             started_ms: started.as_secs_f64() * 1e3,
@@ -104,7 +108,7 @@ impl SpawnedChild {
 
 impl From<Status> for ZygoteStatus {
     fn from(status: Status) -> Self {
-        Self { schema: "slowpath-zygote-status/1", status }
+        Self { schema: STATUS_SCHEMA, status }
     }
 }
 

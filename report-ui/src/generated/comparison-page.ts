@@ -108,7 +108,7 @@ export type SpanName =
     };
 
 /**
- * Everything the HTML page of a comparison shows.
+ * Everything the HTML page of `slowpath compare` shows; the page carries it.
  */
 export interface HtmlComparison {
   /**
@@ -133,8 +133,8 @@ export interface HtmlComparison {
   schema: "slowpath-comparison-page/1";
 }
 /**
- * What changed between two sets of recordings. Units of figures are those of one recording, or with `per` of `second` those
- * a second: ms, bytes and counts each second.
+ * What `slowpath compare --json` prints: what changed between two sets of recordings. Units of figures are those of
+ * one recording, or with `per` of `second` those a second: ms, bytes and counts each second.
  */
 export interface RecordingComparison {
   /**

@@ -244,7 +244,7 @@ export type Bytes = number;
 export type MilestoneKind = "released" | "made" | "exec" | "first_wait" | "ready" | "ended";
 
 /**
- * Everything the HTML page shows.
+ * Everything the HTML page of `slowpath report` shows; the page carries it.
  */
 export interface Report {
   /**
@@ -305,7 +305,7 @@ export interface Report {
   unavailable: Unavailable[];
 }
 /**
- * Why a launch is slow, what was tried, and what came of it.
+ * What `slowpath diagnose --json` prints: why a launch is slow, what was tried, and what came of it.
  */
 export interface Diagnosis {
   /**

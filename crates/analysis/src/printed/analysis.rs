@@ -17,7 +17,7 @@ use slowpath_tables::{Losses, Quantity, Unavailable, Unit};
 /// Value of [`Analysis::schema`].
 pub const ANALYZE_SCHEMA: &str = "slowpath-analyze/1";
 
-/// What one recording shows.
+/// What `slowpath analyze --json` prints: what one recording shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Analysis {
     /// [`ANALYZE_SCHEMA`].

@@ -9,8 +9,8 @@ use slowpath_tables::{Losses, Quantity, Unavailable};
 /// Value of [`RecordingComparison::schema`].
 pub const COMPARE_SCHEMA: &str = "slowpath-compare/1";
 
-/// What changed between two sets of recordings. Units of figures are those of one recording, or with `per` of `second` those
-/// a second: ms, bytes and counts each second.
+/// What `slowpath compare --json` prints: what changed between two sets of recordings. Units of figures are those of
+/// one recording, or with `per` of `second` those a second: ms, bytes and counts each second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordingComparison {
     /// [`COMPARE_SCHEMA`].

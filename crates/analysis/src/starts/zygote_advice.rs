@@ -16,10 +16,14 @@ use slowpath_recording::Tables;
 use slowpath_tables::{Losses, Nanos, OffCpuReason, ProcessKey, Quantity, Unavailable, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Version of what `slowpath zygote advise --json` prints.
+const SCHEMA: &str = "slowpath-zygote-advise/1";
+
 /// What `slowpath zygote advise --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ZygoteAdvice {
     /// `slowpath-zygote-advise/1`.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: String,
     /// Whether a zygote pays.
     pub answer: Answer,
@@ -48,7 +52,7 @@ impl ZygoteAdvice {
         let Advice { answer, share, best, reasons } = advise(&starts, &missing(tables));
         let best = best.and_then(|index| starts.into_iter().nth(index));
         Self {
-            schema: "slowpath-zygote-advise/1".to_owned(),
+            schema: SCHEMA.to_owned(),
             answer,
             predicted_saving: best.as_ref().map(|start| start.saving),
             share_of_start: share.map(|share| Quantity::exact(share * 100.0, Unit::Percent)),

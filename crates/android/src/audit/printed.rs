@@ -10,7 +10,7 @@ use slowpath_tables::Unavailable;
 /// Name and version of an audit.
 pub const AUDIT_SCHEMA: &str = "slowpath-android-audit/1";
 
-/// An audit.
+/// What `slowpath android audit --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AndroidAudit {
     /// `slowpath-android-audit/1`.

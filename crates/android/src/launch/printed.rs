@@ -10,7 +10,7 @@ use slowpath_tables::Unavailable;
 /// Name and version of what is printed.
 pub const LAUNCH_SCHEMA: &str = "slowpath-android-launch/1";
 
-/// Scripted launches of one or several packages.
+/// What `slowpath android launch --json` prints: scripted launches of one or several packages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AndroidLaunches {
     /// `slowpath-android-launch/1`.

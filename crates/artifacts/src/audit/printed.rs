@@ -9,7 +9,7 @@ use slowpath_tables::Unavailable;
 /// Name and version of an audit.
 pub const AUDIT_SCHEMA: &str = "slowpath-artifacts-audit/1";
 
-/// An audit.
+/// What `slowpath artifacts audit --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Audited {
     /// `slowpath-artifacts-audit/1`.

@@ -59,7 +59,7 @@ pub struct ListedFix {
     pub applied: Vec<Applied>,
 }
 
-/// `slowpath fix list --json`.
+/// What `slowpath fix list --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FixList {
     /// `slowpath-fix-list/1`.
@@ -112,7 +112,7 @@ pub struct Proposed {
     pub then: String,
 }
 
-/// `slowpath fix show --json`.
+/// What `slowpath fix show --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FixShown {
     /// `slowpath-fix-show/1`.
@@ -131,7 +131,7 @@ pub struct FixShown {
     pub trust: Option<String>,
 }
 
-/// `slowpath fix apply --json`.
+/// What `slowpath fix apply --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FixApplied {
     /// `slowpath-fix-apply/1`.
@@ -160,7 +160,7 @@ pub struct UndoneFix {
     pub kept: Vec<String>,
 }
 
-/// `slowpath fix undo --json`.
+/// What `slowpath fix undo --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FixUndone {
     /// `slowpath-fix-undo/1`.

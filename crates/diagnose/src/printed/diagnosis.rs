@@ -17,7 +17,7 @@ use slowpath_verify::Metric;
 /// Value of [`Diagnosis::schema`].
 pub const DIAGNOSE_SCHEMA: &str = "slowpath-diagnose/1";
 
-/// Why a launch is slow, what was tried, and what came of it.
+/// What `slowpath diagnose --json` prints: why a launch is slow, what was tried, and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnosis {
     /// [`DIAGNOSE_SCHEMA`].

@@ -22,6 +22,7 @@ pub const SCHEMA: &str = "slowpath-ipc-latency/1";
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Latency {
     /// `slowpath-ipc-latency/1`.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// What was asked for.
     pub cfg: Configuration,

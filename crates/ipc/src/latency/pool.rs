@@ -44,10 +44,11 @@ impl Plan {
     pub const ITERATIONS: u32 = 10_000;
 }
 
-/// Result.
+/// What `slowpath ipc latency -w N --json` prints: a pool of workers.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Pool {
     /// `slowpath-ipc-pool/1`.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// Transport.
     pub transport: &'static str,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Value of [`LayoutTrial::schema`].
 pub const TRIAL_SCHEMA: &str = "slowpath-layout-trial/1";
 
-/// Variants of a build, and what their launches took.
+/// What `slowpath layout try --json` prints: variants of a build, and what their launches took.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayoutTrial {
     /// `slowpath-layout-trial/1`.

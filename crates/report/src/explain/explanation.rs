@@ -55,6 +55,7 @@ impl Explanation {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Explanations {
     /// `slowpath-explain/1`.
+    #[schemars(extend("const" = EXPLAIN_SCHEMA))]
     pub schema: &'static str,
     /// The names that were asked for, or all.
     pub names: Vec<Explanation>,

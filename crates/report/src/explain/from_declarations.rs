@@ -3,6 +3,7 @@
 use super::explanation::{Explanation, ON_SCREENS, Paragraph};
 use super::kind::NameKind;
 use crate::exports::{self, BenchmarkExport};
+use crate::json_documents::{self, JsonDocument};
 use crate::json_values;
 use crate::json_values::enumeration::JsonEnumeration;
 use crate::json_words::{self, JsonWord};
@@ -43,6 +44,7 @@ pub(super) fn all() -> Vec<Explanation> {
     all.extend(ALGORITHMS.iter().map(of_algorithm));
     all.extend([CURRENT, GIVEN].map(|(name, what)| of_order(name, what, "`slowpath layout score BINARY`")));
     all.extend(FORMATS.iter().map(of_format));
+    all.extend(json_documents::all().map(of_document));
     let values = of_enumerations(&all);
     all.extend(values);
     all.extend(declared::ALL.iter().map(|missing| of_missing(missing)));
@@ -61,6 +63,16 @@ fn of_enumerations(others: &[Explanation]) -> Vec<Explanation> {
         kinds.values().any(|names| *names == values)
     };
     json_values::all().iter().filter(|one| !has_kind(one)).flat_map(of_values).collect()
+}
+
+fn of_document(document: JsonDocument) -> Explanation {
+    let paragraphs = paragraphs([
+        ("what it is", &document.about),
+        ("its fields", &format!("docs/schemas/{}", document.file)),
+        ("printed as", "`schema`; the number behind the slash is its version"),
+    ]);
+    let (kind, name, title) = (NameKind::JsonDocument, document.schema, "a document of --json".to_owned());
+    Explanation { kind, name, former_names: Vec::new(), title, paragraphs }
 }
 
 fn of_values(enumeration: &JsonEnumeration) -> Vec<Explanation> {

@@ -55,6 +55,8 @@ pub enum NameKind {
     LayoutOrder,
     /// A form of such an order for linkers.
     OrderFormat,
+    /// What a document of `--json` calls itself.
+    JsonDocument,
     /// A value of a field that can have a few only.
     JsonValue,
     /// What can be missing in a result.
@@ -65,7 +67,7 @@ pub enum NameKind {
 
 impl NameKind {
     /// All, in the order in which they are listed.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Finding,
         Self::Fix,
         Self::ContextFactor,
@@ -90,6 +92,7 @@ impl NameKind {
         Self::LayoutVariant,
         Self::LayoutOrder,
         Self::OrderFormat,
+        Self::JsonDocument,
         Self::JsonValue,
         Self::Unavailable,
         Self::Term,
@@ -132,6 +135,7 @@ impl NameKind {
             Self::LayoutVariant => ("Variants of layout try", "layout-variants"),
             Self::LayoutOrder => ("Orders of functions", "layout-orders"),
             Self::OrderFormat => ("Formats of an order of functions", "order-formats"),
+            Self::JsonDocument => ("Documents of JSON", "json-documents"),
             Self::JsonValue => ("Values of JSON fields", "json-values"),
             Self::Unavailable => ("What can be unavailable", "unavailable"),
             Self::Term => ("Terms", "terms"),

@@ -4,7 +4,7 @@ use super::enumeration::JsonEnumeration;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The field that names the version of a document: data, and no name.
+/// The field that says which document it is, in which version: [`crate::json_documents`] has those.
 const VERSION: &str = "schema";
 
 /// Those of a document.

@@ -14,10 +14,11 @@ pub const LAUNCH_SCHEMA: &str = "slowpath-launch/1";
 /// Value of [`Ladder::schema`].
 pub const LADDER_SCHEMA: &str = "slowpath-launch-ladder/1";
 
-/// What each addition to a command costs, cold and warm.
+/// What `slowpath launch ladder --json` prints: what each addition to a command costs, cold and warm.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Ladder {
     /// `slowpath-launch-ladder/1`.
+    #[schemars(extend("const" = LADDER_SCHEMA))]
     pub schema: &'static str,
     /// Cold launches; null with `--warm`.
     pub cold: Option<Benchmark>,
@@ -25,7 +26,7 @@ pub struct Ladder {
     pub warm: Option<Benchmark>,
 }
 
-/// A launch benchmark.
+/// What `slowpath launch --json` prints: a launch benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Benchmark {
     /// [`LAUNCH_SCHEMA`].

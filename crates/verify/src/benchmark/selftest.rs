@@ -13,10 +13,14 @@ use slowpath_session::Progress;
 use slowpath_session::failure::{Failure, Kind, failed};
 use slowpath_tables::{Quantity, Unit};
 
-/// What comparing a command with itself showed.
+/// Version of what `slowpath launch selftest --json` prints.
+const SCHEMA: &str = "slowpath-launch-selftest/1";
+
+/// What `slowpath launch selftest --json` prints: what comparing a command with itself showed.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Selftest {
     /// `slowpath-launch-selftest/1`.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// Command line.
     pub command: Vec<String>,
@@ -91,7 +95,7 @@ pub fn run(
     });
     let share = proportion::interval(u64::from(seen.flagged), u64::from(seen.done), Level::P95);
     Ok(Selftest {
-        schema: "slowpath-launch-selftest/1",
+        schema: SCHEMA,
         command: arms.first().map(|arm| arm.target.words()).unwrap_or_default(),
         conditions: conditions.words(),
         metric,

@@ -16,10 +16,11 @@ use slowpath_tables::{Quantity, Unavailable, Unit};
 /// Version of a bisection.
 pub const CONTEXT_BISECT_SCHEMA: &str = "slowpath-context-bisect/1";
 
-/// The result of a bisection.
+/// What `slowpath context bisect --json` prints.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ContextBisection {
     /// `slowpath-context-bisect/1`.
+    #[schemars(extend("const" = CONTEXT_BISECT_SCHEMA))]
     pub schema: &'static str,
     /// The answer in a sentence.
     pub conclusion: String,
