@@ -21,6 +21,8 @@ CASES = {
     "java": Case("java -version", ["/usr/bin/java", "-version"]),
     "javac": Case("javac --help-lint", ["/usr/bin/javac", "--help-lint"]),
     "source": Case("java, a source file", ["/usr/bin/java", "{place}/Main.java"]),
+    "distances": Case("python3, scipy.spatial", ["/usr/bin/python3", "-c", "import scipy.spatial, http.server, unittest.mock"]),
+    "tables": Case("python3, pandas alone", ["/usr/bin/python3", "-c", "import pandas"]),
     "frames": Case("python3, pandas", ["/usr/bin/python3", "-c", "import pandas, http.server, unittest.mock"]),
     "spatial": Case("python3, pandas and parts of scipy", ["/usr/bin/python3", "-c", "import pandas, scipy.spatial, scipy.sparse.linalg, http.server"]),
     "pandas": Case("python3, pandas and scipy", ["/usr/bin/python3", "-c", f"import {PANDAS}"]),
