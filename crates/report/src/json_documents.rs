@@ -17,6 +17,16 @@ pub(crate) struct JsonDocument {
     pub(crate) about: String,
 }
 
+impl JsonDocument {
+    /// What it is in a few words: how the comment of its type begins.
+    pub(crate) fn title(&self) -> String {
+        let end = [": ", "; ", ". "].into_iter().filter_map(|mark| self.about.find(mark)).min();
+        let begin = self.about[..end.unwrap_or(self.about.len())].trim_end_matches('.');
+        let mut letters = begin.chars();
+        letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+    }
+}
+
 /// The published schemas, each with the name of its file. Types do not change while the program runs.
 static SCHEMAS: LazyLock<Vec<(String, Value)>> = LazyLock::new(|| {
     // A schema that was just made is JSON.
@@ -54,4 +64,33 @@ pub(crate) fn all() -> impl Iterator<Item = JsonDocument> {
         about: format!("What `slowpath {command} --json` prints."),
     };
     schemas().iter().filter_map(of_type).chain(OF_PYTHON.into_iter().map(of_python))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_ends_before_the_details_and_begins_small() {
+        for (about, title) in [
+            ("What `slowpath x --json` prints: a file.txt, and more.", "what `slowpath x --json` prints"),
+            ("`evidence.json`, which it writes. Twice: so.", "`evidence.json`, which it writes"),
+            ("What it prints.", "what it prints"),
+            ("", ""),
+        ] {
+            let document = JsonDocument { schema: String::new(), file: String::new(), about: about.to_owned() };
+            assert_eq!(document.title(), title);
+        }
+    }
+
+    #[test]
+    fn each_document_has_another_name_and_a_title() {
+        let mut names: Vec<String> = all().map(|one| one.schema).collect();
+        assert!(names.len() > 40, "{names:?}");
+        names.sort_unstable();
+        let number = names.len();
+        names.dedup();
+        assert_eq!(names.len(), number);
+        assert!(all().all(|one| (10..100).contains(&one.title().chars().count())));
+    }
 }

@@ -35,7 +35,7 @@ impl StartupKind {
     }
 }
 
-/// What `slowpath android launch TRACE --json` prints: startups and child starts of a trace.
+/// What `slowpath android launch --trace FILE --json` prints: startups and child starts of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceStartups {
     /// `slowpath-android-startup/1`.

@@ -244,10 +244,9 @@ fn without_privilege_what_needs_a_recording_is_unavailable() {
     let place = place();
     let budget = place.path().join("budget.toml");
     fs::write(&budget, "[launch]\nruns = 1\n[limits]\ndenied_opens = 0\npeak_rss = \"1GB\"\n").unwrap();
-    // The command under test lies where another user cannot reach it. Copied by another process: who was forked by another test meanwhile
-    // would have the file open for writing, and the kernel executes no such file (ETXTBSY).
+    // The command under test lies where another user cannot reach it.
     let program = place.path().join("slowpath");
-    assert!(std::process::Command::new("cp").arg(SLOWPATH).arg(&program).status().unwrap().success());
+    copy_program(SLOWPATH, &program);
     let mut command = std::process::Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&program);
     let done = run(command.arg("check").arg(&budget).args(["--", "/bin/true"]).current_dir("/"));

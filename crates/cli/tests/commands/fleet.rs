@@ -1,8 +1,6 @@
 //! `slowpath fleet`: what the package is started as. A shell script of its name stands for it.
 
 use crate::running::*;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 
 /// Says what it was started as and with.
@@ -19,8 +17,7 @@ exit 7
 fn started(variables: &[(&str, &str)]) -> Vec<String> {
     let place = place();
     let program = place.path().join("slowpath-fleet");
-    fs::write(&program, PACKAGE).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&program, PACKAGE);
     let mut command = slowpath(["fleet", "compare", "--by", "a b"]);
     command.env("PATH", format!("{}:/usr/bin:/bin", place.path().display()));
     for name in ["SUDO_UID", "PKEXEC_UID", "DOAS_USER"] {

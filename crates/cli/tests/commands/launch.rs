@@ -174,7 +174,7 @@ fn a_cold_launch_reads_and_a_warm_one_does_not() {
     // A program of this test's own: nobody else brings it back into memory. What is not on the disk yet cannot leave it.
     let place = place();
     let program = place.path().join("python3");
-    std::fs::copy("/usr/bin/python3", &program).unwrap();
+    copy_program("/usr/bin/python3", &program);
     std::fs::File::open(&program).unwrap().sync_all().unwrap();
     let bytes = |how: &str| {
         let done = launch(&["--json", how, "--blocks", "3", "--", program.to_str().unwrap(), "-c", "import json, csv"]);

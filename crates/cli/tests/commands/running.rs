@@ -197,6 +197,18 @@ pub fn mark() -> (&'static str, String) {
     ("SLOWPATH_TEST_MARK", format!("{}-{}-", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
 }
 
+/// A copy of a program, made by another process: one that another test forks meanwhile would have a file of ours open for writing, and the
+/// kernel executes no such file (ETXTBSY).
+pub fn copy_program(from: &str, to: &Path) {
+    assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
+}
+
+/// A script that can be executed, written by another process as in [`copy_program`].
+pub fn write_script(path: &Path, text: &str) {
+    let write = "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\"";
+    assert!(Command::new("sh").args(["-c", write]).arg(path).arg(text).status().unwrap().success());
+}
+
 /// A directory that every user can enter, outside of home directories.
 pub fn place() -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt;

@@ -124,7 +124,7 @@ fn a_target_that_deletes_its_own_binary_is_still_named() {
     }
     let place = place();
     let program = place.path().join("deletes-itself");
-    fs::copy("/bin/dash", &program).unwrap();
+    copy_program("/bin/dash", &program);
     let name = program.to_str().unwrap().to_owned();
     let out = place.path().join("out");
     record(&out, &[], &[&name, "-c", &format!("/bin/rm {name}; /bin/ls / > /dev/null; :")]).succeeds();

@@ -43,7 +43,7 @@ fn a_change_of_uid_is_followed() {
 fn shielded(mode: u32) {
     let place = place();
     let program = place.path().join("python");
-    fs::copy("/usr/bin/python3", &program).unwrap();
+    copy_program("/usr/bin/python3", &program);
     fs::set_permissions(&program, fs::Permissions::from_mode(mode)).unwrap();
     let out = place.path().join("out");
     let name = program.to_str().unwrap();
@@ -81,7 +81,7 @@ fn an_unreadable_program_runs_in_a_lab() {
     }
     let place = place();
     let program = place.path().join("sleep");
-    fs::copy("/bin/true", &program).unwrap();
+    copy_program("/bin/true", &program);
     fs::set_permissions(&program, fs::Permissions::from_mode(0o711)).unwrap();
     let done = run(slowpath(["lab", "run", "--json", "--user", "65534", "--"]).arg(&program));
     done.succeeds();

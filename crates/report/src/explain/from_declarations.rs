@@ -71,7 +71,7 @@ fn of_document(document: JsonDocument) -> Explanation {
         ("its fields", &format!("docs/schemas/{}", document.file)),
         ("printed as", "`schema`; the number behind the slash is its version"),
     ]);
-    let (kind, name, title) = (NameKind::JsonDocument, document.schema, "a document of --json".to_owned());
+    let (kind, title, name) = (NameKind::JsonDocument, document.title(), document.schema);
     Explanation { kind, name, former_names: Vec::new(), title, paragraphs }
 }
 

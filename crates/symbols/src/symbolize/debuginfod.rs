@@ -101,8 +101,10 @@ mod tests {
 
     fn client(directory: &Path, script: &str) -> Debuginfod {
         let command = directory.join("client");
-        std::fs::write(&command, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&command, std::fs::Permissions::from_mode(0o700)).unwrap();
+        // By another process: a child that another test forks meanwhile has what this one has open, and a file that somebody writes is
+        // not executed (ETXTBSY).
+        let write = "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$0\" && chmod 700 \"$0\"";
+        assert!(Command::new("sh").args(["-c", write]).arg(&command).arg(script).status().unwrap().success());
         Debuginfod { command, patience: Duration::from_secs(30) }
     }
 
