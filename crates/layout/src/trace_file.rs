@@ -15,7 +15,7 @@ pub const MOST_BYTES: u64 = 256 << 20;
 /// First uses that a trace holds at most; what is beyond is counted in [`Trace::lost`].
 pub const MOST_USES: usize = 1 << 20;
 
-/// The file that `slowpath layout trace` writes: which functions a command used, and in which order it used them first.
+/// The file that `slowpath layout trace` writes: which functions a command used, in order of first use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trace {
     /// `slowpath-layout-trace/1`.

@@ -4,6 +4,7 @@
 //! types this crate does not see, stand here. A test of the repository compares both with `docs/schemas`.
 
 use crate::schema::PUBLISHED;
+use crate::schema_comments::{plain, title_and_rest};
 use serde_json::Value;
 use std::sync::LazyLock;
 
@@ -14,17 +15,9 @@ pub(crate) struct JsonDocument {
     /// The file of its schema in `docs/schemas`.
     pub(crate) file: String,
     /// What it is.
-    pub(crate) about: String,
-}
-
-impl JsonDocument {
-    /// What it is in a few words: how the comment of its type begins.
-    pub(crate) fn title(&self) -> String {
-        let end = [": ", "; ", ". "].into_iter().filter_map(|mark| self.about.find(mark)).min();
-        let begin = self.about[..end.unwrap_or(self.about.len())].trim_end_matches('.');
-        let mut letters = begin.chars();
-        letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
-    }
+    pub(crate) title: String,
+    /// What else its type says of it.
+    pub(crate) rest: String,
 }
 
 /// The published schemas, each with the name of its file. Types do not change while the program runs.
@@ -54,14 +47,15 @@ pub(crate) fn schemas() -> &'static [(String, Value)] {
 pub(crate) fn all() -> impl Iterator<Item = JsonDocument> {
     let of_type = |(file, schema): &(String, Value)| {
         let name = schema.pointer("/properties/schema/const")?.as_str()?;
-        let about = schema["description"].as_str().unwrap_or_default();
-        let about = about.split_whitespace().collect::<Vec<_>>().join(" ");
-        Some(JsonDocument { schema: name.to_owned(), file: file.clone(), about })
+        let about = plain(schema["description"].as_str().unwrap_or_default());
+        let (title, rest) = title_and_rest(&about);
+        Some(JsonDocument { schema: name.to_owned(), file: file.clone(), title, rest: rest.to_owned() })
     };
     let of_python = |(schema, file, command): (&str, &str, &str)| JsonDocument {
         schema: schema.to_owned(),
         file: format!("{file}.json"),
-        about: format!("What `slowpath {command} --json` prints."),
+        title: format!("what `slowpath {command} --json` prints"),
+        rest: String::new(),
     };
     schemas().iter().filter_map(of_type).chain(OF_PYTHON.into_iter().map(of_python))
 }
@@ -71,19 +65,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_title_ends_before_the_details_and_begins_small() {
-        for (about, title) in [
-            ("What `slowpath x --json` prints: a file.txt, and more.", "what `slowpath x --json` prints"),
-            ("`evidence.json`, which it writes. Twice: so.", "`evidence.json`, which it writes"),
-            ("What it prints.", "what it prints"),
-            ("", ""),
-        ] {
-            let document = JsonDocument { schema: String::new(), file: String::new(), about: about.to_owned() };
-            assert_eq!(document.title(), title);
-        }
-    }
-
-    #[test]
     fn each_document_has_another_name_and_a_title() {
         let mut names: Vec<String> = all().map(|one| one.schema).collect();
         assert!(names.len() > 40, "{names:?}");
@@ -91,6 +72,6 @@ mod tests {
         let number = names.len();
         names.dedup();
         assert_eq!(names.len(), number);
-        assert!(all().all(|one| (10..100).contains(&one.title().chars().count())));
+        assert!(all().all(|one| (10..=100).contains(&one.title.chars().count())));
     }
 }

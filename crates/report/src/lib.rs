@@ -31,6 +31,7 @@ pub mod printed_result;
 pub mod progress;
 pub mod recording_exports;
 pub mod schema;
+mod schema_comments;
 mod side_by_side;
 pub mod speedscope;
 mod stack_sums;

@@ -111,7 +111,7 @@ pub struct ForcedMitigation {
     pub remedies: Vec<Remedy>,
 }
 
-/// What `slowpath context syscall-cost --json` prints: what system calls cost here, and what a filter costs.
+/// What `slowpath context syscall-cost --json` prints: what system calls and a filter cost here.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SyscallCost {
     /// `slowpath-syscall-cost/1`.

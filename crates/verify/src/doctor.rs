@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// Version of what `slowpath doctor --json` prints.
 const SCHEMA: &str = "slowpath-doctor/1";
 
-/// What `slowpath doctor --json` prints: what a machine can do, and what killed slowpath processes left on it.
+/// What `slowpath doctor --json` prints: what a machine can do, and what killed processes left.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Doctor {
     /// `slowpath-doctor/1`.

@@ -49,7 +49,7 @@ pub struct Step {
     pub remedy: Option<String>,
 }
 
-/// `evidence.json`, which `slowpath android collect` writes: what was run on the device, and how it ended.
+/// `evidence.json`, which `slowpath android collect` writes: what was run, and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EvidenceManifest {
     /// `slowpath-android-evidence/1`.

@@ -1,6 +1,7 @@
 //! The recorder against the running kernel: real processes, and the kernel's own counters as the witness.
 //! Needs root; skips with a reason otherwise.
 
+use crate::copy_program;
 use crate::targets::{held, root};
 use slowpath_capture::{Options, RawCapture, Recorder, StackEvents, UNREADABLE_BYTES, decode};
 use slowpath_recording::Tables;
@@ -284,9 +285,7 @@ fn every_fault_of_a_set_uid_program_is_recorded() {
     }
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let copy = directory.path().join("python-set-uid");
-    // By another process: a child that another test forks meanwhile has what this one has open, and a file that somebody writes is not
-    // executed (ETXTBSY).
-    assert!(std::process::Command::new("cp").arg("/usr/bin/python3").arg(&copy).status().unwrap().success());
+    copy_program("/usr/bin/python3", &copy);
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o4755)).unwrap();

@@ -9,3 +9,9 @@ mod page_contents;
 mod stack_numbers;
 mod targets;
 mod withheld;
+
+/// A copy of a program, made by another process: a child that another test forks meanwhile has what this one has open, and the kernel
+/// executes no file that somebody writes (ETXTBSY).
+fn copy_program(from: &str, to: &std::path::Path) {
+    assert!(std::process::Command::new("cp").arg(from).arg(to).status().unwrap().success());
+}

@@ -2,6 +2,7 @@
 //! searched is all that leaves the recorder, for addresses that the programs themselves and the kernel tell.
 //! Needs root; skips with a reason otherwise.
 
+use crate::copy_program;
 use crate::targets::{held, root};
 use slowpath_capture::{Options, Owner, RawCapture, Recorder, StackEvents, decode};
 use slowpath_recording::Tables;
@@ -43,9 +44,7 @@ fn site() -> Site {
 /// A copy of Python with these permission bits.
 fn python(site: &Site, mode: u32) -> String {
     let copy = site.directory.path().join(format!("python-{mode:o}"));
-    // By another process: a child that another test forks meanwhile has what this one has open, and a file that somebody writes is not
-    // executed (ETXTBSY).
-    assert!(std::process::Command::new("cp").arg("/usr/bin/python3").arg(&copy).status().unwrap().success());
+    copy_program("/usr/bin/python3", &copy);
     std::fs::set_permissions(&copy, PermissionsExt::from_mode(mode)).unwrap();
     copy.to_str().unwrap().to_owned()
 }

@@ -28,7 +28,7 @@ impl From<CheckReport> for PlanChecked {
     }
 }
 
-/// What `slowpath preload replay --json` prints, and `slowpath preload run --report FILE` writes: what a replay did.
+/// What `slowpath preload replay --json` prints: what a replay did. `slowpath preload run --report FILE` writes the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanReplayed {
     /// `slowpath-replay/1`.

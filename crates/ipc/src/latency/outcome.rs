@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// Schema of [`Latency`].
 pub const SCHEMA: &str = "slowpath-ipc-latency/1";
 
-/// The result of `ipc latency`: the keys of the original (schd-dbg, libhwbinder_latency), ours beside them.
+/// What `slowpath ipc latency --json` prints. It has the keys of the original (schd-dbg, libhwbinder_latency), ours beside them.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Latency {
     /// `slowpath-ipc-latency/1`.

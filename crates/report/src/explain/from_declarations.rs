@@ -67,11 +67,11 @@ fn of_enumerations(others: &[Explanation]) -> Vec<Explanation> {
 
 fn of_document(document: JsonDocument) -> Explanation {
     let paragraphs = paragraphs([
-        ("what it is", &document.about),
+        ("what else", &document.rest),
         ("its fields", &format!("docs/schemas/{}", document.file)),
         ("printed as", "`schema`; the number behind the slash is its version"),
     ]);
-    let (kind, title, name) = (NameKind::JsonDocument, document.title(), document.schema);
+    let (kind, title, name) = (NameKind::JsonDocument, document.title, document.schema);
     Explanation { kind, name, former_names: Vec::new(), title, paragraphs }
 }
 

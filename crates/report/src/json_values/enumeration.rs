@@ -1,5 +1,6 @@
 //! The values that a field of JSON can have, and where they are printed.
 
+use crate::schema_comments::title_and_rest;
 use std::collections::BTreeSet;
 
 /// The values that a field can have.
@@ -24,9 +25,7 @@ impl JsonEnumeration {
         if self.values.iter().any(|(_, what)| *what == self.about) {
             return format!("a value of {}", listed(&self.fields));
         }
-        let sentence = self.about.split(". ").next().unwrap_or_default().trim_end_matches('.');
-        let mut letters = sentence.chars();
-        letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+        title_and_rest(&self.about).0
     }
 
     /// Fields and documents.

@@ -1,6 +1,7 @@
 //! The enumerations of a schema: named ones with the fields that hold them, and those that stand at a field.
 
 use super::enumeration::JsonEnumeration;
+use crate::schema_comments::plain;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,11 +30,6 @@ pub(super) fn enumerations(document: &str, schema: &Value) -> Vec<JsonEnumeratio
         }
     };
     found.into_iter().map(enumeration).collect()
-}
-
-/// A comment as a sentence: without line ends, and without the brackets of links to code.
-fn plain(comment: &str) -> String {
-    comment.replace("[`", "`").replace("`]", "`").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Where a node stands.

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// Value of [`Scenario::schema`].
 pub const SCENARIO_SCHEMA: &str = "slowpath-scenario/1";
 
-/// What `slowpath launch scenario --json` prints: pages visited by several browsers, or by one in several ways.
+/// What `slowpath launch scenario --json` prints: pages visited by several browsers, or in several ways.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scenario {
     /// [`SCENARIO_SCHEMA`].
