@@ -1,7 +1,7 @@
 //! `slowpath layout`: traces of real programs, orders that real linkers take, and scores against the rebuilt binary.
 
 use crate::running::*;
-use crate::traces::processes_with;
+use crate::traces::{command_name, processes_with};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -198,11 +198,17 @@ fn an_interrupt_while_the_command_waits_for_a_child_that_has_its_memory_ends_the
     fs::write(path("vforked.c"), VFORKED).unwrap();
     run(Command::new("cc").args(["-O1", "-o"]).args([path("vforked"), path("vforked.c")])).succeeds();
     let mut command = slowpath(["layout", "trace", "-o"]);
-    command.arg(path("trace")).arg("--").args([path("vforked"), path("runs"), path("go")]);
+    let (name, mark) = mark();
+    command.arg(path("trace")).arg("--").args([path("vforked"), path("runs"), path("go")]).env(name, &mark);
     let mut running = start(&mut command);
     assert!(soon(|| path("runs").exists()), "the target runs");
     running.signal(libc::SIGINT);
-    // The child goes on without a tracer: it sees the file, and ends.
+    let is_untraced = |pid: u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        command_name(pid) == "vforked" && status.contains("TracerPid:\t0\n")
+    };
+    assert!(soon(|| processes_with(&mark).into_iter().any(is_untraced)), "the child is let go");
+    // It sees the file, and ends; before that, its parent cannot be let go.
     fs::write(path("go"), "").unwrap();
     running.wait().fails_with(130, &["what was traced until then is kept"]);
 }
